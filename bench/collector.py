@@ -23,7 +23,7 @@ from muster.collector.store import RankStore
 from muster.collector.trust.certificate import ServingCertificate, issue, server_context
 from muster.collector.trust.keys import read_keys
 from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
-from muster.core.reports.check import Shape
+from muster.core.reports.check import JobShape
 from muster_worker.contract import wire
 from muster_worker.contract.schema import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report, ReportAnswer
 
@@ -108,7 +108,7 @@ async def bench(requests: int, procs: int, rounds: int) -> dict[str, float | int
         verifier.verify(token, now)
     store = RankStore()
     # The answer's heartbeat interval depends on the number of agents. With this job both servers send the same one.
-    store.register(Shape(JOB, nodes, procs, now - 60.0))
+    store.register(JobShape(JOB, nodes, procs, now - 60.0))
     collector = Collector(store=store, verifier=verifier, directory=Pods(), certificate=certificate, clock=time.time)
     url = await collector.start(HOST)
     collector.lead(lambda: True)

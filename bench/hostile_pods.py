@@ -28,7 +28,7 @@ from muster.collector.store import RankStore
 from muster.collector.trust.certificate import issue
 from muster.collector.trust.keys import read_keys
 from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
-from muster.core.reports.check import Shape
+from muster.core.reports.check import JobShape
 from muster_worker.agent.collector_client import CollectorClient, Trust, Unavailable
 from muster_worker.contract import wire
 from muster_worker.contract.schema import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report
@@ -96,7 +96,7 @@ async def serve(pipe: multiprocessing.connection.Connection, pods: Sequence[str]
     verifier = Verifier(ISSUER, TOKEN_AUDIENCE, read_keys(issuer.jwks()))
     store = RankStore()
     for pod in pods:
-        store.register(Shape(job_uid(pod), 1, RANKS, now - 60.0))
+        store.register(JobShape(job_uid(pod), 1, RANKS, now - 60.0))
     collector = Collector(store=store, verifier=verifier, directory=Pods(), certificate=certificate, clock=time.time)
     url = await collector.start(HOST)
     collector.lead(lambda: True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from muster.collector.memory_shares import MemoryShares, Share
 from muster.collector.pod_directory import Member
 from muster.core.facts import AgentFacts
-from muster.core.reports.check import Shape, check
-from muster.core.reports.merge import merge
+from muster.core.reports.check import JobShape, check_report
+from muster.core.reports.merge import merge_report
 from muster.core.reports.texts import drop_texts, measure_texts
 from muster_worker.contract.schema import Command, Order, Report
 from muster_worker.contract.source import EditedSource
@@ -36,7 +36,7 @@ class _HeldSource:
 
 @dataclass
 class _Entry:
-    shape: Shape
+    shape: JobShape
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     nodes: dict[int, _Node] = field(default_factory=dict)
     sources: dict[str, _HeldSource] = field(default_factory=dict)  # by hash
@@ -66,7 +66,7 @@ class RankStore:
         # The number of agents, which each report needs.
         self._agents = 0
 
-    def register(self, shape: Shape) -> None:
+    def register(self, shape: JobShape) -> None:
         """Accept reports of this job. Registering the same shape twice changes nothing.
 
         If the shape has changed, because the job was scaled while suspended, the old reports are dropped.
@@ -107,7 +107,7 @@ class RankStore:
         for job_uid in list(self._jobs):
             self.forget(job_uid)
 
-    def shape(self, job_uid: str) -> Shape:
+    def shape(self, job_uid: str) -> JobShape:
         """Return the job's registered shape. Raises `UnknownJob`."""
         return self._entry(job_uid).shape
 
@@ -123,9 +123,9 @@ class RankStore:
         entry = self._entry(member.job_uid)
         if (report.job_uid, report.node, report.replacement) != (member.job_uid, member.node, member.replacement):
             raise ValueError("the report does not belong to the pod that sent it")
-        check(report, entry.shape, at)
+        check_report(report, entry.shape, at)
         node = entry.node(member.node)
-        merged = merge(node.agent, report, at)
+        merged = merge_report(node.agent, report, at)
         if not self._texts.reserve(_key(entry, member.node), Share(entry.shape.namespace, measure_texts(merged))):
             merged = drop_texts(merged)
         if node.command is not None and report.attempt >= node.command.attempt:

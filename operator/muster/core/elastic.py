@@ -118,11 +118,11 @@ def find_growth_time(elastic: Elastic, previous: Status, desired: int) -> float:
     return since + max(first, min(seconds, MAX_GROW_SECONDS))
 
 
-def compute_followed_nodes(previous: Status, facts: JobFacts, desired: int, *, starts: bool) -> int:
-    """Return the new `status.elastic.followedNodes`. `starts` is whether the attempt starts now."""
+def compute_followed_nodes(previous: Status, facts: JobFacts, desired: int, *, starts_ranks: bool) -> int:
+    """Return the new `status.elastic.followedNodes`. `starts_ranks` is whether the attempt starts now."""
     before, last = previous.elastic, previous.last_restart
     # A restart that changes the number of nodes uses the current `spec.nodes`.
-    has_followed = starts and last is not None and last.reason == RESIZED
+    has_followed = starts_ranks and last is not None and last.reason == RESIZED
     if before is None or len(facts.nodes) >= desired or has_followed:
         return desired
     return min(before.followed_nodes, desired)

@@ -16,14 +16,14 @@ from muster_worker.contract.schema import AgentPhase
 
 @dataclass(frozen=True)
 class InferenceContext:
-    """The input of a step besides the node. `observed` are the facts before the first step.
+    """The input of a step besides the node. `observed_facts` are the facts before the first step.
 
     `has_started` is set if `previous` records a start. `attempt` is the number of that start, or of the next one.
     """
 
     job: Job
     previous: Status
-    observed: JobFacts
+    observed_facts: JobFacts
     now: float
     has_started: bool
     attempt: int
@@ -31,7 +31,7 @@ class InferenceContext:
 
 def end_lost_node(node: NodeFacts, context: InferenceContext) -> NodeFacts:
     """If the Kubernetes node is lost, mark the node as ended, or as missing so that muster can replace it."""
-    return mark_if_lost(node, context.observed, context.previous, context.now, has_started=context.has_started)
+    return mark_if_lost(node, context.observed_facts, context.previous, context.now, has_started=context.has_started)
 
 
 def drop_removal_problem(node: NodeFacts, context: InferenceContext) -> NodeFacts:
@@ -109,7 +109,7 @@ def use_termination_message(node: NodeFacts, context: InferenceContext) -> NodeF
 
 def add_missing_report_problem(node: NodeFacts, context: InferenceContext) -> NodeFacts:
     """Add the problem of an agent that has never reported, or has stopped reporting."""
-    return with_problem(node, context.observed, context.now)
+    return with_problem(node, context.observed_facts, context.now)
 
 
 STEPS: tuple[Callable[[NodeFacts, InferenceContext], NodeFacts], ...] = (
@@ -143,9 +143,9 @@ def _infer_changing_members(context: InferenceContext, recorded: tuple[int, ...]
         _apply_steps(replace(node, attempt_rank=ranks[node.node]), context)
         if node.node in ranks
         else _keep_end_command(_apply_steps(node, waiting), node, context)
-        for node in context.observed.nodes
+        for node in context.observed_facts.nodes
     )
-    facts = replace(context.observed, nodes=nodes)
+    facts = replace(context.observed_facts, nodes=nodes)
     members = choose_next_members(context.job, context.previous, facts, context.now) if recorded is None else recorded
     facts = split_members(facts, members, context.job.spec.nodes)
     return replace(
@@ -172,7 +172,7 @@ def _find_conflicting_nodes(context: InferenceContext, facts: JobFacts) -> Itera
     """Yield nodes that run ranks of another node, which happens if a user edits the status of a running job."""
     members = {node.node for node in facts.nodes}
     for node in facts.all_nodes:
-        agent = context.observed.nodes[node.node].current_agent
+        agent = context.observed_facts.nodes[node.node].current_agent
         if node.process.state is not ProcessState.RUNNING or agent is None:
             continue
         if agent.report.attempt == 0 or agent.report.phase == AgentPhase.ENDED:

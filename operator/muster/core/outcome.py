@@ -39,17 +39,15 @@ class Outcome:
 
     `is_idle` is set while no rank runs and no rank can start, so that the verdict is final. `has_started` is
     set once the gang received its start command. `attempt` is the number of that start, or of the next one.
-    `last_restart` is the restart before this attempt. `hang` has the running ranks that complete no step any more,
-    `stragglers` the slow ones. `avoided_nodes` are the Kubernetes nodes that new pods avoid. `source` is the edited
-    code of this attempt.
+    `last_restart` is the restart before this attempt. `hang` has the ranks that hang, and `stragglers` the slow ranks.
+    `avoided_nodes` are the Kubernetes nodes that new pods avoid. `source` is the edited code of this attempt.
 
-    `restart` is set for the verdict Restarting. `no_restart` is the reason why no attempt follows a failure.
+    `restart` is set for the verdict Restarting. `no_restart` is why no attempt follows a failure.
 
-    `resize_at` is when an elastic job may go on with another number of nodes.
-
-    `active_since` is when the job was created or last resumed. `startup_deadline` is None after the start.
-    `release` is the gang's latest release before its start, `release_at` the time of the next one.
-    `final_since` is when the status recorded the end of the job, `expires_at` when ttlSecondsAfterFinished has passed.
+    `resize_at` is when an elastic job may continue with another number of nodes. `active_since` is when the job was
+    created or last resumed. `startup_deadline` is None after the start. `release` is the gang's latest release before
+    its start, and `release_at` the time of the next release. `final_since` is when the status recorded the end of the
+    job. `expires_at` is when ttlSecondsAfterFinished ends.
     """
 
     verdict: Verdict

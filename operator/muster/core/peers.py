@@ -8,7 +8,7 @@ from functools import lru_cache
 from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network, ip_interface
 
 from muster.core.facts import NodeFacts
-from muster.core.failure.rank_output import clean
+from muster.core.failure.rank_output import sanitize_line
 from muster_worker.contract.network import Link
 from muster_worker.contract.schema import Peer, Report
 
@@ -150,5 +150,5 @@ def _format_mismatch(nodes: Sequence[NodeFacts], peers: Sequence[Peer], index: i
 
 
 def _describe_address(peer: Peer) -> str:
-    name = clean(peer.interface or "", limit=_MAX_NAME_CHARS)
+    name = sanitize_line(peer.interface or "", limit=_MAX_NAME_CHARS)
     return f"{peer.address} ({name})" if name else peer.address

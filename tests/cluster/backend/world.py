@@ -19,7 +19,7 @@ from muster.collector.store import RankStore
 from muster.collector.trust.attempt_credentials import SEED_BYTES
 from muster.core.actions import Action, CreateNode
 from muster.core.facts import NodeFacts
-from muster.core.reports.check import Shape
+from muster.core.reports.check import JobShape
 from muster.core.world import get_procs_per_node
 from muster.objects.kubernetes.kinds import JOBS, PODS, Object
 from muster.render.kubernetes.pod_settings import PodSettings
@@ -67,7 +67,7 @@ class Operator:
         return (await self.backend.observe(job)).nodes
 
     async def apply(self, job: Job, *actions: Action) -> None:
-        self.store.register(Shape(job.metadata.uid, job.spec.nodes, get_procs_per_node(job), self.clock()))
+        self.store.register(JobShape(job.metadata.uid, job.spec.nodes, get_procs_per_node(job), self.clock()))
         await self.backend.apply(job, actions)
 
     async def create(self, job: Job, replacement: int = 0) -> None:

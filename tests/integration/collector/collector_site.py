@@ -17,7 +17,7 @@ from muster.collector.store import RankStore
 from muster.collector.trust.certificate import ServingCertificate, issue
 from muster.collector.trust.keys import read_keys
 from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
-from muster.core.reports.check import Shape
+from muster.core.reports.check import JobShape
 from muster_worker.contract import wire
 from muster_worker.contract.schema import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report
 
@@ -136,7 +136,7 @@ async def collector_site(
     issuer = LocalIssuer(ISSUER, TOKEN_AUDIENCE)
     certificate = issue(["127.0.0.1", "localhost"], clock.now, 3600.0)
     store = RankStore()
-    store.register(Shape(JOB, NODES, PROCS, clock.now - 60.0))
+    store.register(JobShape(JOB, NODES, PROCS, clock.now - 60.0))
     by_key = {node: Member(JOB, node, 0) for node in range(NODES)} if pods is None else pods
     directory = Pods({pod_uid(node): member for node, member in by_key.items()})
     verifier = Verifier(ISSUER, TOKEN_AUDIENCE, read_keys(issuer.jwks()))

@@ -17,7 +17,7 @@ from muster.collector import command_sender
 from muster.collector.server.refusal import Reason
 from muster.core.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.peers import select_peers
-from muster.core.reports.check import MAX_INTERFACE_CHARS, Shape, check
+from muster.core.reports.check import MAX_INTERFACE_CHARS, JobShape, check_report
 from muster_worker.agent.collector_client import MAX_ANSWER_BYTES, CollectorClient, Trust
 from muster_worker.contract import wire
 from muster_worker.contract.network import Link
@@ -108,12 +108,12 @@ async def test_who_does_not_read_it_loses_its_place(site: Site, monkeypatch: pyt
 def test_the_longest_start_is_less_than_an_agent_reads() -> None:
     """Each node has the longest interface name and address that the collector accepts."""
     address = "2001:db8:85a3:8d3:1319:8a2e:192.168.254.254"
-    shape = Shape(JOB, MOST_NODES, 128, 0.0)
+    shape = JobShape(JOB, MOST_NODES, 128, 0.0)
     nodes = []
     for node in range(MOST_NODES):
         report = Report(JOB, node, 0, 0, 1, "Ready", address, 65_535, 65_535, "i" * MAX_INTERFACE_CHARS)
         if node == 0:
-            check(report, shape, 10.0)
+            check_report(report, shape, 10.0)
         process = ProcessFacts(ProcessState.RUNNING)
         nodes.append(NodeFacts(node, f"digits-{node}", process, AgentFacts(report, 10.0)))
 
@@ -127,13 +127,13 @@ def test_the_longest_start_is_less_than_an_agent_reads() -> None:
 
 
 def test_a_longer_interface_is_not_believed() -> None:
-    shape, name = Shape(JOB, 1, 1, 0.0), "i" * (MAX_INTERFACE_CHARS + 1)
+    shape, name = JobShape(JOB, 1, 1, 0.0), "i" * (MAX_INTERFACE_CHARS + 1)
     for report in (
         Report(JOB, 0, 0, 0, 1, "Ready", interface=name),
         Report(JOB, 0, 0, 0, 1, "Ready", links=(Link(name, "fd00::1/64"),)),
     ):
         with pytest.raises(ValueError, match="too long"):
-            check(report, shape, 10.0)
+            check_report(report, shape, 10.0)
 
 
 def test_a_process_starts_with_the_variables_of_ten_thousand_nodes() -> None:

@@ -15,7 +15,7 @@ from muster.api.spec.job import Job
 from muster.clients.kubernetes.client import Change
 from muster.core.actions import Action, SendCommand
 from muster.core.facts import JobFacts, ProcessFacts, ProcessState
-from muster.core.reports.merge import merge
+from muster.core.reports.merge import merge_report
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind, RankReport, RankState, Report
 from unit.controller.cluster_resources import CREATED, resource
 from unit.controller.jobs.test_jobs import idle
@@ -36,7 +36,7 @@ class Gang(World):
         if command is not None:
             ranks = (RankReport(0, 0, RankState.RUNNING, started_age=1.0),)
             report = replace(report, attempt=command.attempt, phase=AgentPhase.RUNNING, ranks=ranks)
-        agent = merge(None, report, facts.created_at)
+        agent = merge_report(None, report, facts.created_at)
         return replace(facts, nodes=(replace(facts.nodes[0], agent=agent, command=command),))
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:

@@ -13,7 +13,7 @@ from muster.core.failure.termination_log import read_termination_message
 from muster.core.inference import infer
 from muster.core.judge import judge
 from muster.core.members import set_node_count
-from muster.core.reports.merge import merge
+from muster.core.reports.merge import merge_report
 from muster.core.status.summarise import summarise
 from muster_worker.agent.termination import summary
 from muster_worker.contract.collectives import GroupCollective
@@ -321,7 +321,7 @@ class World:
             entry.tick(self.now, entry.node_rank * (procs if isinstance(procs, int) else 1))
             mail = entry.take_mail(self.now)
             for report, at in reversed(mail) if newest_first else mail:
-                entry.known = merge(entry.known, report, at)
+                entry.known = merge_report(entry.known, report, at)
 
     def reconcile(self, *, applied: int | None = None) -> tuple[Action, ...]:
         """Decide, write the status and act, as `turn`."""

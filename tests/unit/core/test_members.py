@@ -8,7 +8,7 @@ from muster.core.facts import NodeFacts
 from muster.core.members import find_node, format_members, parse_members, set_node_count, split_members
 from muster.core.non_members import find_change_time, find_nodes_to_create, remove_unwanted_pods
 from muster.core.peers import select_peers
-from muster.core.reports.check import ImplausibleReport, Shape, check
+from muster.core.reports.check import ImplausibleReport, JobShape, check_report
 from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
 from unit.core.builders import START, T0, UID, exited, facts, job, missing, node, ready
 
@@ -62,10 +62,10 @@ def rank_report(*numbers: int, sender: int = 1) -> Report:
 
 @pytest.mark.parametrize("numbers", [(), (0, 1), (2, 3), (4, 5)], ids=str)
 def test_a_node_may_have_the_ranks_of_any_node_rank(numbers: tuple[int, ...]) -> None:
-    check(rank_report(*numbers), Shape(UID, 3, 2, T0, has_fixed_ranks=False), START)
+    check_report(rank_report(*numbers), JobShape(UID, 3, 2, T0, has_fixed_ranks=False), START)
 
 
 @pytest.mark.parametrize("numbers", [(1, 2), (6, 7), (-1, 0), (10**30,)], ids=str)
 def test_a_node_has_the_ranks_of_one_node_rank(numbers: tuple[int, ...]) -> None:
     with pytest.raises(ImplausibleReport, match="this node has ranks"):
-        check(rank_report(*numbers), Shape(UID, 3, 2, T0, has_fixed_ranks=False), START)
+        check_report(rank_report(*numbers), JobShape(UID, 3, 2, T0, has_fixed_ranks=False), START)

@@ -27,7 +27,7 @@ from muster.collector.trust.certificate import issue
 from muster.collector.trust.keys import read_keys
 from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
 from muster.core.members import count_nodes_with_spares, has_fixed_members
-from muster.core.reports.check import Shape
+from muster.core.reports.check import JobShape
 from muster.core.world import compute_world_size, get_procs_per_node
 from muster.render.agent_archive import agent_archive
 from muster.render.agent_plan import render_plan
@@ -101,7 +101,7 @@ async def open_session(
     tokens, store = _Tokens(job, layout, clock), RankStore()
     has_fixed_ranks = has_fixed_members(job)
     store.register(
-        Shape(
+        JobShape(
             job.metadata.uid,
             count_nodes_with_spares(job),
             get_procs_per_node(job),

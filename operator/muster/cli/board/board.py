@@ -25,7 +25,7 @@ from muster.cli.board.view import (
     node_rows,
     rank_rows,
 )
-from muster.core.failure.rank_output import clean
+from muster.core.failure.rank_output import sanitize_line
 
 MAX_RANK_ROWS = 32
 """With more ranks, the board shows one line for each node."""
@@ -151,7 +151,7 @@ def _draw_rank_table(rows: tuple[RankRow, ...], width: int) -> Table:
     if width_left > 0 and any(row.note for row in rows):
         titles.append("")
         for row, cell in zip(rows, cells, strict=True):
-            note = Text(clean(row.note), style="dim" if row.state != "Failed" else "red")
+            note = Text(sanitize_line(row.note), style="dim" if row.state != "Failed" else "red")
             # shorten a long note, not the numbers beside it
             note.truncate(width_left, overflow="ellipsis")
             cell.append(note)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.api.status.goodput import FAILURE, HANG, RECOMPUTATION, SPARE, START, WAITING_FOR_NODE
 from muster.api.status.status import Status
-from muster.core.status.goodput import RANK
+from muster.core.status.goodput import RANK_DEVICE
 from muster.objects.kubernetes.devices import AMD_GPU, GPU, NEURON, NEURON_CORE
 
 _CAUSES = {
@@ -15,7 +15,7 @@ _CAUSES = {
     WAITING_FOR_NODE: "waiting for a node",
     SPARE: "spares",
 }
-_DEVICES = {GPU: "GPU", AMD_GPU: "GPU", NEURON_CORE: "Neuron-core", NEURON: "Neuron-chip", RANK: "rank"}
+_DEVICES = {GPU: "GPU", AMD_GPU: "GPU", NEURON_CORE: "Neuron-core", NEURON: "Neuron-chip", RANK_DEVICE: "rank"}
 
 
 def format_goodput(status: Status) -> tuple[str, ...]:

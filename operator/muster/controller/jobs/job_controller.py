@@ -29,7 +29,7 @@ from muster.controller.status.writer import (
     StatusWriterDependencies,
 )
 from muster.core.members import count_nodes_with_spares, has_fixed_members
-from muster.core.reports.check import Shape
+from muster.core.reports.check import JobShape
 from muster.core.status.refused_status import make_refused_status
 from muster.core.status.unreadable_status import make_unreadable_status
 from muster.core.world import get_procs_per_node
@@ -238,7 +238,7 @@ class JobController:
         """Accept reports of the job's agents; new reports wake this controller."""
         metadata = job.metadata
         created_at = parse_timestamp(metadata.creation_timestamp)
-        shape = Shape(
+        shape = JobShape(
             metadata.uid,
             count_nodes_with_spares(job),
             get_procs_per_node(job),

@@ -62,7 +62,7 @@ _COLLECTIVE = re.compile(
 )
 
 
-def clean(text: str, limit: int = MAX_CHARS) -> str:
+def sanitize_line(text: str, limit: int = MAX_CHARS) -> str:
     """Return one printable line of at most `limit` characters, without escape sequences or direction marks."""
     # Plain lines need no regular expressions, and a thousand failing nodes send 100,000 lines.
     plain = text.isascii() and text.isprintable()
@@ -73,17 +73,17 @@ def clean(text: str, limit: int = MAX_CHARS) -> str:
 @lru_cache(_CACHE_SIZE)
 def find_error_line(lines: tuple[str, ...]) -> str:
     """Return the last line that names an exception, or else the last line that is not empty; "" without lines."""
-    cleaned = _clean_lines(lines)
+    cleaned = _sanitize_lines(lines)
     index = _find_exception_index(cleaned)
     if index is not None:
-        return clean(cleaned[index])
-    return clean(cleaned[-1]) if cleaned else ""
+        return sanitize_line(cleaned[index])
+    return sanitize_line(cleaned[-1]) if cleaned else ""
 
 
 @lru_cache(_CACHE_SIZE)
 def contains_exception(lines: tuple[str, ...]) -> bool:
     """Whether the last lines contain an exception."""
-    return _find_exception_index(_clean_lines(lines)) is not None
+    return _find_exception_index(_sanitize_lines(lines)) is not None
 
 
 @lru_cache(_CACHE_SIZE)
@@ -93,7 +93,7 @@ def mentions_lost_peer(lines: tuple[str, ...]) -> bool:
     If the lines contain an exception, check only the lines from there on, because an earlier lost connection is not
     the cause.
     """
-    cleaned = _clean_lines(lines)
+    cleaned = _sanitize_lines(lines)
     index = _find_exception_index(cleaned)
     return any(_LOST_PEER_PATTERN.search(line) for line in cleaned[index or 0 :])
 
@@ -101,29 +101,29 @@ def mentions_lost_peer(lines: tuple[str, ...]) -> bool:
 @lru_cache(_CACHE_SIZE)
 def mentions_failed_rank(lines: tuple[str, ...]) -> bool:
     """Whether mpirun reports that it ended because of one of its ranks."""
-    return any(_FAILED_RANK_PATTERN.search(line) for line in _clean_lines(lines))
+    return any(_FAILED_RANK_PATTERN.search(line) for line in _sanitize_lines(lines))
 
 
 @lru_cache(_CACHE_SIZE)
 def contains_abort(lines: tuple[str, ...]) -> bool:
     """Whether the last lines show that the rank itself called MPI_Abort."""
-    return any(_ABORT_PATTERN.search(line) for line in _clean_lines(lines))
+    return any(_ABORT_PATTERN.search(line) for line in _sanitize_lines(lines))
 
 
 @lru_cache(_CACHE_SIZE)
 def find_error_text(lines: tuple[str, ...]) -> str:
     """Return why mpirun ended: muster's own message, or a rank's exception, or the whole output as one line."""
-    cleaned = [line for line in _clean_lines(lines) if not _SEPARATOR_LINE.fullmatch(line)]
+    cleaned = [line for line in _sanitize_lines(lines) if not _SEPARATOR_LINE.fullmatch(line)]
     muster_lines = [line for line in cleaned if line.startswith(_MUSTER_PREFIX)]
     if muster_lines:
-        return clean(muster_lines[-1].removeprefix(_MUSTER_PREFIX))
-    return find_error_line(lines) if contains_exception(lines) else clean(" ".join(cleaned))
+        return sanitize_line(muster_lines[-1].removeprefix(_MUSTER_PREFIX))
+    return find_error_line(lines) if contains_exception(lines) else sanitize_line(" ".join(cleaned))
 
 
 @lru_cache(_CACHE_SIZE)
 def find_collective(lines: tuple[str, ...]) -> str | None:
     """Return the innermost collective in the last traceback, such as "all_reduce"; None without one."""
-    for line in reversed(_clean_lines(lines)):
+    for line in reversed(_sanitize_lines(lines)):
         match = _COLLECTIVE.search(line)
         if match:
             return match.group(1)
@@ -136,14 +136,14 @@ def normalize_error_line(lines: tuple[str, ...]) -> str:
     return re.sub(r"0x[0-9a-fA-F]+|\d+", "#", find_error_line(lines))
 
 
-def _clean_lines(lines: tuple[str, ...]) -> list[str]:
+def _sanitize_lines(lines: tuple[str, ...]) -> list[str]:
     return [cleaned for line in lines if (cleaned := _strip_rank_prefix(line))]
 
 
 @lru_cache(_CACHE_SIZE)
 def _strip_rank_prefix(line: str) -> str:
     # Remove torch's prefix of tracebacks, "[rank3]: ", with which equal errors would differ between ranks.
-    return _RANK_PREFIX.sub("", clean(line, limit=2000))
+    return _RANK_PREFIX.sub("", sanitize_line(line, limit=2000))
 
 
 def _find_exception_index(cleaned: list[str]) -> int | None:

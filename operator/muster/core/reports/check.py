@@ -1,4 +1,4 @@
-"""Validate a report with an ordered list of checks. The first check that fails names the field.
+"""Validate a report with an ordered list of checks. The first failed check names the field.
 
 The sender is a pod with a user's code. The checks ensure that a false report affects only its own node. They limit its
 ranks, times and sizes, and reject values that would harm other pods.
@@ -44,7 +44,7 @@ class ImplausibleReport(ValueError):
 
 
 @dataclass(frozen=True)
-class Shape:
+class JobShape:
     """Properties of a job that are known without reports.
 
     `created_at` is in Unix seconds. `namespace` is "" without a cluster. `has_fixed_ranks` is set if a node has the
@@ -77,20 +77,20 @@ class Shape:
         return range(start, start + self.procs_per_node)
 
 
-def check(report: Report, shape: Shape, at: float) -> None:
+def check_report(report: Report, shape: JobShape, at: float) -> None:
     """Raise `ImplausibleReport` if `report`, received at `at` (Unix seconds), can't belong to a job of this shape."""
-    for problem in (check(report, shape, at) for check in _CHECKS):
+    for problem in (find_problem(report, shape, at) for find_problem in _CHECKS):
         if problem is not None:
             raise ImplausibleReport(problem)
 
 
-def _check_node(report: Report, shape: Shape, _: float) -> str | None:
+def _check_node(report: Report, shape: JobShape, _: float) -> str | None:
     if not 0 <= report.node < shape.nodes:
         return f"node: the job has nodes 0 to {shape.nodes - 1}"
     return None
 
 
-def _check_counters(report: Report, _: Shape, __: float) -> str | None:
+def _check_counters(report: Report, _: JobShape, __: float) -> str | None:
     for name in ("replacement", "attempt", "sequence", "dropped_lines"):
         if getattr(report, name) < 0:
             return f"{name}: below 0"
@@ -99,11 +99,11 @@ def _check_counters(report: Report, _: Shape, __: float) -> str | None:
     return None
 
 
-def _check_phase(report: Report, _: Shape, __: float) -> str | None:
+def _check_phase(report: Report, _: JobShape, __: float) -> str | None:
     return None if report.phase in AgentPhase.ALL else f"phase: expected one of {', '.join(AgentPhase.ALL)}"
 
 
-def _check_address(report: Report, _: Shape, __: float) -> str | None:
+def _check_address(report: Report, _: JobShape, __: float) -> str | None:
     # Other pods use the address in their environment and their command lines, so accept only an IP address.
     if report.address is not None:
         try:
@@ -117,7 +117,7 @@ def _check_address(report: Report, _: Shape, __: float) -> str | None:
     return None
 
 
-def _check_links(report: Report, _: Shape, __: float) -> str | None:
+def _check_links(report: Report, _: JobShape, __: float) -> str | None:
     if len(report.links) > MAX_LINKS:
         return f"links: more than {MAX_LINKS}"
     if report.speed_mbps < 0:
@@ -135,7 +135,7 @@ def _check_links(report: Report, _: Shape, __: float) -> str | None:
     return None
 
 
-def _check_figures(report: Report, _: Shape, __: float) -> str | None:
+def _check_figures(report: Report, _: JobShape, __: float) -> str | None:
     for name, port in (("check_port", report.check_port), ("ping_port", report.ping_port)):
         if port is not None and not 0 < port <= MAX_PORT:
             return f"{name}: expected 1 to {MAX_PORT}"
@@ -150,7 +150,7 @@ def _check_figures(report: Report, _: Shape, __: float) -> str | None:
     return "figures.problem: too long" if _is_long(result.problem) else None
 
 
-def _check_texts(report: Report, _: Shape, __: float) -> str | None:
+def _check_texts(report: Report, _: JobShape, __: float) -> str | None:
     if _is_long(report.interface_why) or len(report.interface or "") > MAX_INTERFACE_CHARS:
         return "interface: too long"
     if report.problem is not None and len(report.problem.message) > MAX_PROBLEM_CHARS:
@@ -160,7 +160,7 @@ def _check_texts(report: Report, _: Shape, __: float) -> str | None:
     return None
 
 
-def _check_rank_numbers(report: Report, shape: Shape, _: float) -> str | None:
+def _check_rank_numbers(report: Report, shape: JobShape, _: float) -> str | None:
     if len(report.ranks) > shape.procs_per_node:
         return f"ranks: a node of this job has {shape.procs_per_node}"
     node_ranks = shape.list_node_ranks(report)
@@ -175,7 +175,7 @@ def _check_rank_numbers(report: Report, shape: Shape, _: float) -> str | None:
     return None
 
 
-def _check_rank_states(report: Report, _: Shape, __: float) -> str | None:
+def _check_rank_states(report: Report, _: JobShape, __: float) -> str | None:
     return _find_first_problem(report.ranks, _find_rank_state_problem)
 
 
@@ -190,7 +190,7 @@ def _find_rank_state_problem(rank: RankReport) -> str | None:
     return _find_end_problem(rank.exit_code, rank.signal)
 
 
-def _check_launcher(report: Report, _: Shape, __: float) -> str | None:
+def _check_launcher(report: Report, _: JobShape, __: float) -> str | None:
     end = report.launcher
     if end is None:
         return None
@@ -202,7 +202,7 @@ def _check_launcher(report: Report, _: Shape, __: float) -> str | None:
     return None if problem is None else f"launcher.{problem}"
 
 
-def _check_rank_values(report: Report, _: Shape, __: float) -> str | None:
+def _check_rank_values(report: Report, _: JobShape, __: float) -> str | None:
     return _find_first_problem(report.ranks, _find_rank_value_problem)
 
 
@@ -221,7 +221,7 @@ def _find_rank_value_problem(rank: RankReport) -> str | None:
     return find_collectives_problem(rank.collectives) or find_lines_problem(rank.last_lines)
 
 
-def _check_metrics(report: Report, shape: Shape, _: float) -> str | None:
+def _check_metrics(report: Report, shape: JobShape, _: float) -> str | None:
     if len(report.metrics) > MAX_METRICS:
         return f"metrics: more than {MAX_METRICS}"
     node_ranks = shape.list_node_ranks(report)
@@ -233,7 +233,7 @@ def _check_metrics(report: Report, shape: Shape, _: float) -> str | None:
     return None
 
 
-def _check_ages(report: Report, shape: Shape, at: float) -> str | None:
+def _check_ages(report: Report, shape: JobShape, at: float) -> str | None:
     # The earliest end is the root cause of a job's failure, so no event may be in the future or before the job.
     oldest = max(0.0, at - shape.created_at) + CLOCK_SLACK
     for index, rank in enumerate(report.ranks):
@@ -254,9 +254,9 @@ def _check_ages(report: Report, shape: Shape, at: float) -> str | None:
 _AGE_OUT_OF_RANGE = "not between now and the job's creation"
 
 
-def _find_first_problem(ranks: Iterable[RankReport], check: Callable[[RankReport], str | None]) -> str | None:
+def _find_first_problem(ranks: Iterable[RankReport], find_problem: Callable[[RankReport], str | None]) -> str | None:
     for index, rank in enumerate(ranks):
-        problem = check(rank)
+        problem = find_problem(rank)
         if problem is not None:
             return f"ranks[{index}].{problem}"
     return None
@@ -285,7 +285,7 @@ _WORD = re.compile(rf"[A-Za-z][A-Za-z0-9]{{0,{MAX_WORD_CHARS - 1}}}", re.ASCII)
 _WORD_EXPECTED = f"expected one CamelCase word of at most {MAX_WORD_CHARS} characters"
 
 
-_CHECKS: tuple[Callable[[Report, Shape, float], str | None], ...] = (
+_CHECKS: tuple[Callable[[Report, JobShape, float], str | None], ...] = (
     _check_node,
     _check_counters,
     _check_phase,

@@ -13,7 +13,7 @@ from muster.core.facts import AgentFacts, LauncherFacts, MetricFacts, RankFacts
 from muster_worker.contract.schema import LauncherEnd, RankReport, RankState, Report
 
 
-def merge(agent: AgentFacts | None, report: Report, at: float) -> AgentFacts:
+def merge_report(agent: AgentFacts | None, report: Report, at: float) -> AgentFacts:
     """Return the facts after `report` arrived at `at` (Unix seconds)."""
     return _from_report(report, at) if agent is None else _merge_facts(agent, _from_report(report, at))
 

@@ -1,4 +1,4 @@
-"""The status' conditions, following Kubernetes' API conventions."""
+"""The status' conditions, which follow Kubernetes' API conventions."""
 
 from dataclasses import dataclass
 
@@ -21,22 +21,22 @@ ACCEPTED = "Accepted"
 """The condition that says whether the operator runs the current spec."""
 
 NODES_NOT_PLACED = "NodesNotPlaced"
-"""Nodes wait to be scheduled, and no problem is known: this is normal for some time."""
+"""The reason while pods wait to be scheduled without a known problem, which is normal for some time."""
 
 REMARKS = "ValidWithRemarks"
-"""The reason for a spec with fields that have no effect."""
+"""The reason of a valid spec that has fields without effect."""
 
 NO_PROBLEM_KNOWN = "NoProblemKnown"
-"""The ranks run, and neither the agents nor the cluster reports a problem."""
+"""The reason while the ranks run and neither the agents nor the cluster reports a problem."""
 
 WAITING = "Waiting"
-"""The job waits for something that needs no user: resources, a node, files or a report."""
+"""The reason while the job waits for resources, a node, files or a report, which needs no action of a user."""
 
 NO_RECENT_STEP = "NoRecentStep"
-"""A rank that counts steps has completed none for some minutes: it may evaluate, write a checkpoint, or hang."""
+"""The reason while a rank completes no step for some minutes. It may evaluate, write a checkpoint, or hang."""
 
 STEP_SECONDS = 300.0
-"""After this time without a completed step the condition mentions it."""
+"""The condition has the reason NoRecentStep after this time without a completed step."""
 
 _RESULTS = {Verdict.SUCCEEDED: "succeeded", Verdict.FAILED: "failed", Verdict.STOPPED: "was stopped"}
 
@@ -45,27 +45,27 @@ _RESULTS = {Verdict.SUCCEEDED: "succeeded", Verdict.FAILED: "failed", Verdict.ST
 class ConditionState:
     """A condition without its transition time, which depends on the previous status."""
 
-    kind: str
+    type: str
     is_true: bool
     reason: str
     message: str
 
 
-def conditions(status_input: StatusInput, phase: str, message: str) -> tuple[Condition, ...]:
+def build_conditions(status_input: StatusInput, phase: str, message: str) -> tuple[Condition, ...]:
     """Build the conditions Accepted, Scheduled, Running, Stalled, Suspended, Complete, Failed.
 
-    A transition time changes only with the condition's status. Complete and Failed become True only when none of the
-    job's processes run, so that a job that waits for its devices finds them free.
+    A transition time changes only with the condition's status. Complete and Failed become True only when no process of
+    the job runs, so that the devices are free for the next job.
     """
     outcome = status_input.outcome
     states = (
-        _accepted_condition(status_input),
-        _scheduled_condition(status_input),
-        _running_condition(status_input, phase, message),
-        _stalled_condition(status_input, message),
-        _suspended_condition(status_input),
-        _final_condition("Complete", (Verdict.SUCCEEDED,), outcome, message),
-        _final_condition("Failed", (Verdict.FAILED, Verdict.STOPPED), outcome, message),
+        _build_accepted_condition(status_input),
+        _build_scheduled_condition(status_input),
+        _build_running_condition(status_input, phase, message),
+        _build_stalled_condition(status_input, message),
+        _build_suspended_condition(status_input),
+        _build_final_condition("Complete", (Verdict.SUCCEEDED,), outcome, message),
+        _build_final_condition("Failed", (Verdict.FAILED, Verdict.STOPPED), outcome, message),
     )
     generation = status_input.job.metadata.generation
     return tuple(make_condition(status_input.previous, state, generation, status_input.now) for state in states)
@@ -74,10 +74,10 @@ def conditions(status_input: StatusInput, phase: str, message: str) -> tuple[Con
 def make_condition(previous: Status, state: ConditionState, generation: int, now: float) -> Condition:
     """Build the condition at `now` (Unix seconds). It keeps its transition time if `previous` has the same status."""
     status = "True" if state.is_true else "False"
-    before = next((entry for entry in previous.conditions if entry.type == state.kind), None)
+    before = next((entry for entry in previous.conditions if entry.type == state.type), None)
     since = before.last_transition_time if before is not None and before.status == status else ""
     return Condition(
-        type=state.kind,
+        type=state.type,
         status=status,
         reason=state.reason,
         message=state.message,
@@ -86,14 +86,14 @@ def make_condition(previous: Status, state: ConditionState, generation: int, now
     )
 
 
-def refusal_before_start(status_input: StatusInput) -> Problem | None:
-    """The problem that prevents muster from creating nodes; None once the job has started."""
+def find_refusal_before_start(status_input: StatusInput) -> Problem | None:
+    """Return the problem that prevents muster from creating pods; None once the job has started."""
     outcome = status_input.outcome
     return None if outcome.has_started or outcome.is_decided else status_input.facts.refusal
 
 
-def _accepted_condition(status_input: StatusInput) -> ConditionState:
-    refusal = refusal_before_start(status_input)
+def _build_accepted_condition(status_input: StatusInput) -> ConditionState:
+    refusal = find_refusal_before_start(status_input)
     if refusal is not None:
         return ConditionState(ACCEPTED, False, refusal.reason, truncate_message(refusal.message))
     facts = status_input.facts
@@ -105,7 +105,7 @@ def _accepted_condition(status_input: StatusInput) -> ConditionState:
     return ConditionState(ACCEPTED, True, "Valid", "The resource is valid")
 
 
-def _scheduled_condition(status_input: StatusInput) -> ConditionState:
+def _build_scheduled_condition(status_input: StatusInput) -> ConditionState:
     outcome, nodes = status_input.outcome, status_input.facts.nodes
     if outcome.verdict is Verdict.SUSPENDED and outcome.is_idle:
         return ConditionState("Scheduled", False, SUSPENDED, "No node of the job is scheduled")
@@ -113,7 +113,7 @@ def _scheduled_condition(status_input: StatusInput) -> ConditionState:
     if release_message is not None:
         return ConditionState("Scheduled", False, GANG_RELEASED, truncate_message(release_message))
     unscheduled = tuple(node for node in nodes if not node.is_scheduled)
-    # Nodes that were lost later had been scheduled.
+    # All nodes were scheduled before the start, even if some are lost now.
     if outcome.has_started or not unscheduled:
         text = "The node is scheduled" if len(nodes) == 1 else "All nodes are scheduled"
         return ConditionState("Scheduled", True, "AllNodesPlaced", text)
@@ -129,7 +129,7 @@ def _scheduled_condition(status_input: StatusInput) -> ConditionState:
     return ConditionState("Scheduled", False, NODES_NOT_PLACED, text)
 
 
-def _running_condition(status_input: StatusInput, phase: str, message: str) -> ConditionState:
+def _build_running_condition(status_input: StatusInput, phase: str, message: str) -> ConditionState:
     if phase == "Running":
         return ConditionState("Running", True, phase, message)
     running = sum(view.state == RUNNING for view in status_input.views)
@@ -141,8 +141,8 @@ def _running_condition(status_input: StatusInput, phase: str, message: str) -> C
     return ConditionState("Running", False, phase, f"{text}: the job's phase is {phase}")
 
 
-def _stalled_condition(status_input: StatusInput, message: str) -> ConditionState:
-    outcome, refusal = status_input.outcome, refusal_before_start(status_input)
+def _build_stalled_condition(status_input: StatusInput, message: str) -> ConditionState:
+    outcome, refusal = status_input.outcome, find_refusal_before_start(status_input)
     if refusal is not None:
         return ConditionState("Stalled", True, refusal.reason, truncate_message(refusal.message))
     if outcome.verdict in (Verdict.FAILED, Verdict.STOPPED) and outcome.is_idle:
@@ -151,13 +151,13 @@ def _stalled_condition(status_input: StatusInput, message: str) -> ConditionStat
     if problem is not None and problem.reason not in TRANSIENT_REASONS:
         return ConditionState("Stalled", True, problem.reason, truncate_message(problem.message))
     shared = status_input.shared_problems
-    # A job that has ended waits only for silent agents.
+    # Of the problems of an ended job, only silent agents matter.
     lasting = tuple(entry for entry in shared if not entry.is_transient and _is_relevant(outcome, entry))
     if lasting:
         return ConditionState("Stalled", True, lasting[0].problem.reason, _join_sentences(lasting))
     if outcome.hang is not None and not outcome.is_decided:
         return ConditionState("Stalled", True, HUNG, truncate_message(_describe_hang_and_step(outcome.hang)))
-    return ConditionState("Stalled", False, *_not_stalled_reason(status_input))
+    return ConditionState("Stalled", False, *_describe_not_stalled(status_input))
 
 
 def _describe_hang_and_step(hang: Hang) -> str:
@@ -165,14 +165,14 @@ def _describe_hang_and_step(hang: Hang) -> str:
     return f"{sentence}; the last step was {min(steps)}" if steps else sentence
 
 
-def _not_stalled_reason(status_input: StatusInput) -> tuple[str, str]:
-    """The reason and the message of the condition Stalled while it is False."""
+def _describe_not_stalled(status_input: StatusInput) -> tuple[str, str]:
+    """Return the reason and the message of the condition Stalled while it is False."""
     if status_input.outcome.is_decided:
         return _describe_end(status_input.outcome)
     wait = _describe_wait(status_input)
     if wait:
         return WAITING, wait
-    last_step = _least_recent_step(status_input)
+    last_step = _find_oldest_step(status_input)
     if last_step is not None and status_input.now >= last_step[0] + STEP_SECONDS:
         highest_step_at, step = last_step
         text = f"At least one rank has completed no step since {format_timestamp(highest_step_at)}"
@@ -191,7 +191,7 @@ def _describe_end(outcome: Outcome) -> tuple[str, str]:
 
 
 def _describe_wait(status_input: StatusInput) -> str:
-    """Describe what the job waits for; "" for nothing."""
+    """Describe what the job waits for; "" if it doesn't wait."""
     nodes, shared = status_input.facts.nodes, status_input.shared_problems
     if status_input.facts.problem is not None:
         return status_input.facts.problem.message
@@ -207,8 +207,8 @@ def _describe_wait(status_input: StatusInput) -> str:
     return ""
 
 
-def _least_recent_step(status_input: StatusInput) -> tuple[float, int] | None:
-    """Return the last step of the rank that has completed none for longest: its time, and its number."""
+def _find_oldest_step(status_input: StatusInput) -> tuple[float, int] | None:
+    """Return the time and the number of the last step, for the rank whose last step is oldest."""
     # Without a collector the step comes from a log, which contains it only occasionally.
     if not status_input.job.spec.traits.has_collector:
         return None
@@ -226,7 +226,7 @@ def _join_sentences(shared: tuple[SharedProblem, ...]) -> str:
     return truncate_message("; ".join(entry.sentence for entry in shared))
 
 
-def _suspended_condition(status_input: StatusInput) -> ConditionState:
+def _build_suspended_condition(status_input: StatusInput) -> ConditionState:
     outcome, previous = status_input.outcome, status_input.previous
     if outcome.verdict is Verdict.SUSPENDED:
         if outcome.is_idle:
@@ -238,7 +238,7 @@ def _suspended_condition(status_input: StatusInput) -> ConditionState:
     return ConditionState(SUSPENDED, False, "NotSuspended", "spec.suspend is not true")
 
 
-def _final_condition(kind: str, verdicts: tuple[Verdict, ...], outcome: Outcome, message: str) -> ConditionState:
+def _build_final_condition(kind: str, verdicts: tuple[Verdict, ...], outcome: Outcome, message: str) -> ConditionState:
     if outcome.verdict in (Verdict.UNDECIDED, Verdict.SUSPENDED, Verdict.RESTARTING):
         return ConditionState(kind, False, "NotOver", "The job has not ended")
     if outcome.verdict not in verdicts:

@@ -17,7 +17,7 @@ def build_elastic_status(status_input: StatusInput) -> ElasticStatus | None:
         return None
     return ElasticStatus(
         followed_nodes=compute_followed_nodes(
-            status_input.previous, facts, facts.desired_nodes, starts=status_input.starts
+            status_input.previous, facts, facts.desired_nodes, starts_ranks=status_input.starts_ranks
         ),
         selector=f"{JOB_UID_LABEL}={job.metadata.uid}",
         message=describe_missing_nodes(status_input),

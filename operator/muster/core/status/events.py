@@ -21,8 +21,8 @@ SPARE_USED = "SpareUsed"
 class JobEvent:
     """An event: `reason` is a CamelCase word, `message` a line that is short enough for Kubernetes.
 
-    `since` is its time in the status (RFC 3339), which later statuses keep. Events with the same reason and `occasion`
-    are one event (None: with the same message).
+    `since` is the event's time in the status (RFC 3339), which later statuses keep. Kubernetes stores events with the
+    same reason and `occasion` as one event. If `occasion` is None, their messages have to be equal, too.
     """
 
     type: Literal["Normal", "Warning"]
@@ -33,21 +33,21 @@ class JobEvent:
 
 
 def list_new_events(previous: Status, status: Status) -> tuple[JobEvent, ...]:
-    """Return the events about the change from `previous` to `status`, each only once."""
+    """Return the events about the change from `previous` to `status`."""
     transitions = tuple(_list_transition_events(previous, status))
     warnings = (
         *_list_slow_network_events(previous, status),
         *_list_straggler_events(previous, status),
         *_list_warning_events(previous, status),
     )
-    # Stalled has the same reason as the failure or refusal.
+    # Don't repeat the failure or refusal, which is also the reason of Stalled.
     if any(event.type == "Warning" for event in transitions):
         return (*transitions, *warnings)
     return (*transitions, *warnings, *_list_problem_events(previous, status))
 
 
 def list_past_events(status: Status) -> tuple[JobEvent, ...]:
-    """Return all events of the job so far, in case the operator died between writing the status and the events."""
+    """Return all events of the job so far, in case the operator ended after it wrote the status."""
     return (
         *_list_transition_events(Status(), status),
         *_list_slow_network_events(Status(), status),
@@ -57,13 +57,13 @@ def list_past_events(status: Status) -> tuple[JobEvent, ...]:
 
 
 def _list_transition_events(previous: Status, status: Status) -> Iterator[JobEvent]:
-    suspension = _condition(status, SUSPENDED)
+    suspension = _get_condition(status, SUSPENDED)
     if _is_resumed(status) and not _is_resumed(previous):
         text = "spec.suspend is false: the ranks start again"
         yield JobEvent("Normal", "Resumed", text, suspension.last_transition_time)
     releases = _count_releases(status)
     if releases > _count_releases(previous) and status.placement is not None:
-        text = _condition(status, "Scheduled").message
+        text = _get_condition(status, "Scheduled").message
         yield JobEvent(
             "Warning", GANG_RELEASED, truncate_message(text), status.placement.released_at, occasion=str(releases)
         )
@@ -72,7 +72,7 @@ def _list_transition_events(previous: Status, status: Status) -> Iterator[JobEve
         text = truncate_message(f"{last.message}; attempt {status.attempt} follows")
         yield JobEvent("Normal" if last.reason in PLANNED_RESTARTS else "Warning", RESTARTING, text, last.at)
     if _get_last_started_attempt(status) > _get_last_started_attempt(previous) and status.start_time is not None:
-        # The message about a training job's predecessor may become more detailed later.
+        # The message about the previous training job may become more detailed later.
         occasion = None if status.backend is None else str(status.attempt)
         since = status.start_time if last is None else last.at
         yield JobEvent("Normal", "Started", _describe_start(status), since, occasion)
@@ -82,14 +82,17 @@ def _list_transition_events(previous: Status, status: Status) -> Iterator[JobEve
         yield JobEvent("Normal", "Suspended", truncate_message(status.message), suspension.last_transition_time)
     if _became_true(previous, status, "Complete"):
         yield JobEvent(
-            "Normal", "Completed", truncate_message(status.message), _condition(status, "Complete").last_transition_time
+            "Normal",
+            "Completed",
+            truncate_message(status.message),
+            _get_condition(status, "Complete").last_transition_time,
         )
     if _became_true(previous, status, "Failed"):
         yield JobEvent(
-            "Warning", "Failed", truncate_message(status.message), _condition(status, "Failed").last_transition_time
+            "Warning", "Failed", truncate_message(status.message), _get_condition(status, "Failed").last_transition_time
         )
     elif _has_changed_to(previous, status, "Accepted", "False"):
-        accepted = _condition(status, "Accepted")
+        accepted = _get_condition(status, "Accepted")
         yield JobEvent("Warning", "Refused", truncate_message(accepted.message), accepted.last_transition_time)
 
 
@@ -150,7 +153,7 @@ def _list_straggler_events(previous: Status, status: Status) -> Iterator[JobEven
 
 def _list_warning_events(previous: Status, status: Status) -> Iterator[JobEvent]:
     """Report fields of the spec without effect: once, and again when they change."""
-    accepted = _condition(status, "Accepted")
+    accepted = _get_condition(status, "Accepted")
     if accepted.reason == REMARKS and _has_changed_to(previous, status, "Accepted", "True"):
         yield JobEvent("Warning", REMARKS, truncate_message(accepted.message), accepted.last_transition_time)
 
@@ -164,7 +167,7 @@ def _count_restarts(status: Status) -> int:
 
 
 def _get_last_started_attempt(status: Status) -> int:
-    """The last attempt whose ranks were started."""
+    """Return the last attempt whose ranks muster has started."""
     return status.attempt - 1 if status.is_restarting else status.attempt
 
 
@@ -173,20 +176,20 @@ def _count_releases(status: Status) -> int:
 
 
 def _is_resumed(status: Status) -> bool:
-    condition = _condition(status, SUSPENDED)
+    condition = _get_condition(status, SUSPENDED)
     return (condition.status, condition.reason) == ("False", RESUMED)
 
 
 def _list_problem_events(previous: Status, status: Status) -> Iterator[JobEvent]:
-    """Report each problem that keeps nodes from working once."""
+    """Report each problem of nodes once."""
     current = {
         entry.reason: entry
         for kind, problem in (("Scheduled", "False"), ("Stalled", "True"))
-        if (entry := _condition(status, kind)).status == problem and entry.reason not in _NORMAL_REASONS
+        if (entry := _get_condition(status, kind)).status == problem and entry.reason not in _NORMAL_REASONS
     }
-    before = {_condition(previous, kind).reason for kind in ("Scheduled", "Stalled")}
-    # Report a repeated failure of a container once per attempt; the status has its latest message.
-    since = _condition(status, SUSPENDED).last_transition_time
+    before = {_get_condition(previous, kind).reason for kind in ("Scheduled", "Stalled")}
+    # Report a repeated failure of a container only once; the status has its latest message.
+    since = _get_condition(status, SUSPENDED).last_transition_time
     for reason, entry in current.items():
         if reason not in before:
             yield JobEvent("Warning", reason, truncate_message(entry.message), since, occasion="")
@@ -197,14 +200,14 @@ _NORMAL_REASONS = frozenset((NODES_NOT_PLACED, GANG_RELEASED, SUSPENDED))
 
 def _became_true(previous: Status, status: Status, kind: str) -> bool:
     """Whether the condition has become true."""
-    return _condition(status, kind).status == "True" != _condition(previous, kind).status
+    return _get_condition(status, kind).status == "True" != _get_condition(previous, kind).status
 
 
 def _has_changed_to(previous: Status, status: Status, kind: str, to: str) -> bool:
-    before, after = _condition(previous, kind), _condition(status, kind)
+    before, after = _get_condition(previous, kind), _get_condition(status, kind)
     return after.status == to and (before.status, before.message) != (to, after.message)
 
 
-def _condition(status: Status, kind: str) -> Condition:
+def _get_condition(status: Status, kind: str) -> Condition:
     absent = Condition(type=kind, status="Unknown", reason="", last_transition_time="")
     return next((entry for entry in status.conditions if entry.type == kind), absent)

@@ -28,13 +28,13 @@ from muster.core.world import compute_world_size, count_rank_nodes, get_procs_pe
 from muster_worker.contract.schema import MAX_ACTIVITY_CHARS, EndReason
 
 MAX_ACTIVITIES = 3
-"""The most kinds of activities in a sentence."""
+"""The maximum number of different activities in a sentence."""
 
 MAX_RANGE_CHARS = 60
-"""The most characters for the numbers of ranks in a sentence; the status lists all of them in byState."""
+"""The maximum length of the list of ranks in a sentence. The status lists all ranks in byState."""
 
 _WORLD_SIZE_TEXT = "the job asks for"
-"""This text is in the message of an agent or a rank wrapper about a wrong world size."""
+"""A part of the agents' and rank wrappers' message about a wrong world size."""
 
 _CUT_OFF = "cut off"
 _STOPPED_TEXT = "stopped"
@@ -137,7 +137,7 @@ def _describe_ranks(job: Job, failure: Failure) -> str:
 
 def _describe_launchers(job: Job, failure: Failure) -> str:
     first = failure.first
-    name = rank_output.clean(first.name, limit=64)
+    name = rank_output.sanitize_line(first.name, limit=64)
     line = _find_error_text(job, first)
     if len(failure.root_causes) > 1:
         return f"{name} failed the same way on {_join_failed_nodes(failure)}: {line or _describe_failed_end(first)}"
@@ -148,9 +148,9 @@ def _describe_launchers(job: Job, failure: Failure) -> str:
 def _describe_agent(failure: Failure) -> str:
     end = failure.first
     subject_text = _join_failed_nodes(failure)
-    # Kubernetes' message about the pod needs no other words.
+    # The text is Kubernetes' message about the pod.
     if end.lines:
-        return f"{subject_text}: {rank_output.clean(end.lines[0], limit=MAX_PROBLEM_CHARS)}"
+        return f"{subject_text}: {rank_output.sanitize_line(end.lines[0], limit=MAX_PROBLEM_CHARS)}"
     if end.reason == NODE_STOPPED:
         return f"{end.node_name} was stopped, but not by muster"
     if end.reason == NODE_LOST:
@@ -165,16 +165,16 @@ def _describe_early_exit(failure: Failure) -> str:
     also = f" and {more} more" if more else ""
     sentence = f"Rank {early.rank} on {early.node_name}{also} ended early with exit code 0{_describe_step(early)}"
     activity = first.activity or rank_output.find_collective(first.lines)
-    activity_text = add_preposition(rank_output.clean(activity, limit=MAX_ACTIVITY_CHARS)) if activity else ""
+    activity_text = add_preposition(rank_output.sanitize_line(activity, limit=MAX_ACTIVITY_CHARS)) if activity else ""
     where = f" {activity_text}" if activity_text else ""
-    subject = f"rank {first.rank}" if first.subject is Subject.RANK else rank_output.clean(first.name, limit=64)
+    subject = f"rank {first.rank}" if first.subject is Subject.RANK else rank_output.sanitize_line(first.name, limit=64)
     line = rank_output.find_error_line(first.lines)
     then = f"{subject} on {first.node_name} then {_describe_exit(first)}{where}"
     return f"{sentence}; {then}: {line}" if line else f"{sentence}; {then}"
 
 
 def _describe_failed_end(end: End) -> str:
-    """Describe how a root cause ended. Its exit code or signal alone can be misleading."""
+    """Describe how a root cause ended. Its exit code or signal alone may mislead."""
     if end.reason in _ENDS_BY_REASON:
         return _ENDS_BY_REASON[end.reason]
     if end.signal is not None and rank_output.contains_abort(end.lines):
@@ -188,7 +188,7 @@ def _describe_failed_end(end: End) -> str:
 def _describe_exit(end: End) -> str:
     """Describe the exit code or signal: "failed with exit code 7", "was killed by SIGKILL"."""
     if end.signal is not None:
-        name = _signal_name(end.signal)
+        name = _get_signal_name(end.signal)
         return f"crashed with {name}" if end.signal in _CRASHES else f"was killed by {name}"
     if end.exit_code is None:
         return "was lost"
@@ -199,7 +199,7 @@ def _find_error_text(job: Job, end: End) -> str:
     if is_mpi(job) and end.subject is Subject.LAUNCHER:
         return rank_output.find_error_text(end.lines)
     line = rank_output.find_error_line(end.lines)
-    program = rank_output.clean(job.spec.command[0], limit=128)
+    program = rank_output.sanitize_line(job.spec.command[0], limit=128)
     if end.reason == EndReason.COMMAND_NOT_FOUND:
         return line if program in line else f"{program} was not found"
     if end.reason == EndReason.COMMAND_NOT_EXECUTABLE:
@@ -223,8 +223,8 @@ def _describe_observation(end: End) -> str:
 def _describe_hang(end: End) -> str:
     line, *collectives = end.lines
     if end.activity:
-        line += f" and was {add_preposition(rank_output.clean(end.activity, limit=MAX_ACTIVITY_CHARS))}"
-    return "; ".join((line, *(rank_output.clean(text) for text in collectives)))
+        line += f" and was {add_preposition(rank_output.sanitize_line(end.activity, limit=MAX_ACTIVITY_CHARS))}"
+    return "; ".join((line, *(rank_output.sanitize_line(text) for text in collectives)))
 
 
 def _describe_memory(end: End) -> str:
@@ -244,7 +244,7 @@ def _join_failed_nodes(failure: Failure) -> str:
     return join_node_names([name for _, name in sorted({(end.node, end.node_name) for end in failure.root_causes})])
 
 
-def _signal_name(number: int) -> str:
+def _get_signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:

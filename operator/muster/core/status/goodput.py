@@ -1,7 +1,7 @@
-"""Account for the job's time: which of it was productive, and what the rest was lost to.
+"""Account for the job's time: how much of it was productive, and the causes of the lost time.
 
-The status has the sums up to a time, `Goodput.at`. Each new status adds what happened since then, by the times in the
-facts. So the sums survive the operator, and need no write of their own.
+The status has the sums up to the time `Goodput.at`. Each new status adds the time since then, from the times in the
+facts. So a restarted operator continues the sums, and they need no extra write of the status.
 """
 
 from collections.abc import Iterator
@@ -32,11 +32,11 @@ from muster.core.world import count_rank_nodes, get_procs_per_node
 
 PRODUCTIVE: Final = "Productive"
 
-RANK: Final = "rank"
-"""The device of a job whose pods request none."""
+RANK_DEVICE: Final = "rank"
+"""The name of the devices of a job whose pods request no devices."""
 
 _Period = tuple[str, float | None]
-"""A cause, or PRODUCTIVE, and the time until which it lasted (Unix seconds); None: unknown, so skip it."""
+"""A cause, or PRODUCTIVE, and the end of the period (Unix seconds). Skip a period whose end is None."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def compute_goodput(status_input: StatusInput) -> Goodput | None:
     # A clock that was set back must not stop the accounting.
     at = min(counted_until, now)
     seconds, until = _measure_periods(_list_periods(status_input, steps, before), at, now)
-    result = _add(before, seconds)
+    result = _add_seconds(before, seconds)
     return result.model_copy(
         update={
             "device": devices.name if devices.count else before.device,
@@ -94,7 +94,7 @@ def _parse_time(text: str | None) -> float | None:
 
 
 def _find_devices(status_input: StatusInput) -> _Devices:
-    """Return the devices on the scheduled nodes. The ranks count as devices unless each of the nodes has some."""
+    """Return the devices on the scheduled nodes. If a node has no devices, the ranks count as devices."""
     job = status_input.job
     held = [node for node in status_input.facts.nodes[: count_rank_nodes(job)] if _holds_devices(node)]
     requested = [node.process.devices for node in held if node.process.devices is not None]
@@ -105,7 +105,7 @@ def _find_devices(status_input: StatusInput) -> _Devices:
         count, per_node = sum(devices.count for devices in requested), requested[0].count
         return _Devices(names.pop(), min(MAX_DEVICES, count), min(MAX_DEVICES, len(spares) * per_node))
     procs = get_procs_per_node(job)
-    return _Devices(RANK, min(MAX_DEVICES, len(held) * procs), min(MAX_DEVICES, len(spares) * procs))
+    return _Devices(RANK_DEVICE, min(MAX_DEVICES, len(held) * procs), min(MAX_DEVICES, len(spares) * procs))
 
 
 def _holds_devices(node: NodeFacts) -> bool:
@@ -113,7 +113,7 @@ def _holds_devices(node: NodeFacts) -> bool:
 
 
 def _list_periods(status_input: StatusInput, steps: AttemptSteps, before: Goodput) -> Iterator[_Period]:
-    """Yield what happened up to now, in order. The time after the last period is not accounted for yet."""
+    """Yield the periods up to now, in order. A later status accounts for the time after the last period."""
     outcome, previous, now = status_input.outcome, status_input.previous, status_input.now
     last = previous.last_restart
     start = START if last is None or last.reason in PLANNED_RESTARTS else FAILURE
@@ -122,34 +122,34 @@ def _list_periods(status_input: StatusInput, steps: AttemptSteps, before: Goodpu
         is_waiting = scheduled is not None and scheduled.status == "False"
         yield (WAITING_FOR_NODE if is_waiting else start), now
         return
-    if steps.first_at is not None:
-        yield start, steps.first_at
-        yield RECOMPUTATION, steps.caught_up_at(before.recompute_until)
-        yield PRODUCTIVE, steps.last_at
+    if steps.first_step_at is not None:
+        yield start, steps.first_step_at
+        yield RECOMPUTATION, steps.find_catch_up_time(before.recompute_until)
+        yield PRODUCTIVE, steps.last_step_at
     else:
-        # Until the first step or the end it is unknown what the ranks do after their start.
+        # The time after the start of the ranks has an unknown cause until the first step or the end.
         yield start, now if steps.running_since is None and not outcome.is_decided else steps.running_since
     if outcome.is_decided:
         yield from _list_periods_at_end(status_input, steps, start)
 
 
 def _list_periods_at_end(status_input: StatusInput, steps: AttemptSteps, start: str) -> Iterator[_Period]:
-    """Yield what the time since the last step was, or since the start of the ranks in an attempt without steps."""
+    """Yield the periods since the last step, or since the start of the ranks if there was no step."""
     outcome, now = status_input.outcome, status_input.now
     if outcome.is_restart_requested:
-        # A user may request it because the ranks hang.
+        # A user may request a restart because the ranks hang.
         yield (START if status_input.previous.hang is None else HANG), now
         return
     has_failed = outcome.verdict in (Verdict.FAILED, Verdict.RESTARTING) and outcome.reason != DEADLINE_EXCEEDED
-    # A script without a step may work nevertheless: it trains with another library, or without an optimizer.
-    if steps.first_at is None and (outcome.verdict is Verdict.SUCCEEDED or not steps.can_count):
+    # A script without steps may be productive, because it trains with another library or without an optimizer.
+    if steps.first_step_at is None and (outcome.verdict is Verdict.SUCCEEDED or not steps.can_count):
         yield PRODUCTIVE, outcome.at if has_failed else now
     if status_input.previous.hang is not None or outcome.reason == HUNG:
         yield HANG, outcome.at if has_failed else now
     if has_failed:
         yield FAILURE, now
     else:
-        yield (start if steps.first_at is None else PRODUCTIVE), now
+        yield (start if steps.first_step_at is None else PRODUCTIVE), now
 
 
 def _measure_periods(periods: Iterator[_Period], at: float, now: float) -> tuple[dict[str, float], float]:
@@ -162,7 +162,7 @@ def _measure_periods(periods: Iterator[_Period], at: float, now: float) -> tuple
     return seconds, at
 
 
-def _add(before: Goodput, seconds: dict[str, float]) -> Goodput:
+def _add_seconds(before: Goodput, seconds: dict[str, float]) -> Goodput:
     """Add the seconds by cause to the sums."""
     lost = {entry.cause: entry for entry in before.lost}
     causes = [cause for cause in CAUSES if cause in lost or seconds.get(cause) or cause == SPARE]
@@ -171,15 +171,15 @@ def _add(before: Goodput, seconds: dict[str, float]) -> Goodput:
         for cause in causes
     ]
     productive = seconds.get(PRODUCTIVE, 0.0)
-    productive_seconds = _sum(before.productive_seconds, productive)
+    productive_seconds = _sum_seconds(before.productive_seconds, productive)
     sums = [_add_spares(entry, before, sum(seconds.values())) if entry.cause == SPARE else entry for entry in sums]
-    total = _sum(productive_seconds, *(entry.seconds for entry in sums))
+    total = _sum_seconds(productive_seconds, *(entry.seconds for entry in sums))
     return before.model_copy(
         update={
             "ratio": round(min(1.0, productive_seconds / total), 4) if total else None,
             "productive_seconds": productive_seconds,
             "total_seconds": total,
-            "productive_device_seconds": _sum(before.productive_device_seconds, productive * before.devices),
+            "productive_device_seconds": _sum_seconds(before.productive_device_seconds, productive * before.devices),
             "lost": tuple(entry for entry in sums if entry.seconds or (entry.cause == SPARE and entry.device_seconds)),
         }
     )
@@ -189,23 +189,23 @@ def _add_lost(before: LostTime, seconds: dict[str, float], devices: int) -> Lost
     added = seconds.get(before.cause, 0.0)
     return LostTime(
         cause=before.cause,
-        seconds=_sum(before.seconds, added),
-        device_seconds=_sum(before.device_seconds, added * devices),
+        seconds=_sum_seconds(before.seconds, added),
+        device_seconds=_sum_seconds(before.device_seconds, added * devices),
     )
 
 
 def _add_spares(lost: LostTime, before: Goodput, seconds: float) -> LostTime:
-    """Add the devices that the spares held. The job itself lost no time to them."""
-    return lost.model_copy(update={"device_seconds": _sum(lost.device_seconds, seconds * before.spare_devices)})
+    """Add the device-seconds of the spares. The job itself lost no time by them."""
+    return lost.model_copy(update={"device_seconds": _sum_seconds(lost.device_seconds, seconds * before.spare_devices)})
 
 
-def _sum(*values: float) -> float:
+def _sum_seconds(*values: float) -> float:
     return round(min(MAX_SECONDS, sum(values)), 3)
 
 
 def _find_highest_steps(status_input: StatusInput, steps: AttemptSteps, before: Goodput) -> dict[str, int | None]:
-    """Return the furthest step of all attempts, and that of the attempts before the current one."""
+    """Return the highest step of all attempts, and the highest step of the earlier attempts."""
     has_started = status_input.outcome.has_started
     reached = [step for step in (before.step, steps.script_step if has_started else None) if step is not None]
-    furthest = max(reached, default=None)
-    return {"step": furthest, "recompute_until": before.recompute_until if has_started else furthest}
+    highest_step = max(reached, default=None)
+    return {"step": highest_step, "recompute_until": before.recompute_until if has_started else highest_step}

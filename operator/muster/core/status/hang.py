@@ -16,7 +16,10 @@ from muster_worker.contract.schema import MAX_ACTIVITY_CHARS
 
 
 def build_hang_record(status_input: StatusInput) -> HangRecord | None:
-    """Return the record of the ranks that hang. A hang that failed the attempt keeps its record until the next one."""
+    """Return the record of the ranks that hang. If the hang fails the attempt, keep the record until the next attempt.
+
+    Return None if no rank hangs.
+    """
     outcome, before = status_input.outcome, status_input.previous.hang
     is_failure = outcome.failure is not None and outcome.failure.reason == HUNG
     if outcome.is_restart_due or (outcome.is_decided and not is_failure):
@@ -47,11 +50,11 @@ def describe_hang(hang: Hang) -> str:
     return f"{sentence}: {activities}{blocked}" if activities else f"{sentence}{blocked}"
 
 
-def rank_suspects(outcome: Outcome) -> Mapping[int, int]:
-    """Return the hanging ranks with their place in the order of suspicion, while muster stops none of them."""
+def order_hanging_ranks(outcome: Outcome) -> Mapping[int, int]:
+    """Return the position of each hanging rank, most likely cause first; empty while muster stops the ranks."""
     if outcome.hang is None or outcome.is_decided:
         return {}
-    return {rank.rank: place for place, rank in enumerate(outcome.hang.ranks)}
+    return {rank.rank: position for position, rank in enumerate(outcome.hang.ranks)}
 
 
 def _describe_activities(hang: Hang) -> str:
@@ -73,8 +76,8 @@ def _describe_blocked(blocked: BlockedCollective) -> str:
     ranks, count = blocked.missing, len(blocked.waiting)
     subject = f"ranks {format_ranges(ranks, MAX_RANGE_CHARS)} have" if len(ranks) > 1 else f"rank {ranks[0]} has"
     others = f"{count} others have" if count > 1 else f"rank {blocked.waiting[0]} has"
-    return f"{subject} not entered {rank_output.clean(blocked.text)}, as {others}"
+    return f"{subject} not entered {rank_output.sanitize_line(blocked.text)}, as {others}"
 
 
 def _describe_activity(activity: str) -> str:
-    return add_preposition(rank_output.clean(activity, limit=MAX_ACTIVITY_CHARS))
+    return add_preposition(rank_output.sanitize_line(activity, limit=MAX_ACTIVITY_CHARS))

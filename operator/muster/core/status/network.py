@@ -10,28 +10,28 @@ from statistics import median
 from muster.api.plurals import pluralize
 from muster.api.status.network import LinkGroup, NetworkCheck, NetworkStatus, NodeLink, SlowNode
 from muster.core.facts import NodeFacts
-from muster.core.failure.rank_output import clean
+from muster.core.failure.rank_output import sanitize_line
 from muster.core.status.rank_ranges import format_ranges
 from muster_worker.contract.network import NetworkFigures
 from muster_worker.contract.schema import AgentPhase, Report
 
 MAX_GROUPS = 16
-"""Similar machines form a few groups; the status leaves out the rest."""
+"""The maximum number of groups in the status. Most jobs have only a few groups."""
 
 MAX_NODES = 32
-"""Every watcher receives the whole status with every change."""
+"""The maximum number of nodes in the status, because each watch receives the whole status at every change."""
 
 SLOW_FACTOR = 10
-"""A node that is this many times slower than the median is not slow by chance, and slows down every collective."""
+"""A node that is at least this many times slower than the median is not slow by chance, and delays every collective."""
 
 MIN_NODES = 3
 """With two nodes, the check can't tell which one is slow."""
 
 MIN_SLOW_ROUND_TRIP_US = 1000.0
-"""A shorter round trip may be slow because of a busy CPU."""
+"""A node with a shorter round trip is not slow, because a busy CPU can cause such a delay."""
 
-MAX_SLOW = 16
-"""Every watcher receives the whole status with every change."""
+MAX_SLOW_NODES = 16
+"""The maximum number of slow nodes in the status."""
 
 _MAX_NAMED_NODES = 4
 _MAX_PROBLEM_CHARS = 128
@@ -42,8 +42,8 @@ _GroupKey = tuple[str, int, str]
 
 
 @dataclass(frozen=True)
-class Speed:
-    """A node's figures: the lower of sending and receiving, in Mbit/s, and its fastest round trip."""
+class NodeSpeed:
+    """A node's speed: the lower of its send and receive bandwidths in Mbit/s, and its shortest round trip."""
 
     node: int
     name: str
@@ -52,7 +52,7 @@ class Speed:
 
 
 def build_network_status(nodes: tuple[NodeFacts, ...]) -> NetworkStatus | None:
-    """The network status from the agents' reports; None without reports."""
+    """Return the network status from the agents' reports; None without reports."""
     reports = [(node, agent.report) for node in nodes if (agent := node.current_agent) is not None]
     reported = [(node, report) for node, report in reports if report.address is not None]
     if not reported:
@@ -72,9 +72,9 @@ def build_network_status(nodes: tuple[NodeFacts, ...]) -> NetworkStatus | None:
 def _make_group(key: _GroupKey, members: list[int]) -> LinkGroup:
     interface, speed, why = key
     return LinkGroup(
-        interface=clean(interface, limit=_MAX_NAME_CHARS),
+        interface=sanitize_line(interface, limit=_MAX_NAME_CHARS),
         speed_mbps=speed or None,
-        why=clean(why, limit=_MAX_WHY_CHARS),
+        why=sanitize_line(why, limit=_MAX_WHY_CHARS),
         count=len(members),
         nodes=format_ranges(members),
     )
@@ -84,7 +84,7 @@ def _make_node_link(node: NodeFacts, report: Report) -> NodeLink:
     speed = None if report.figures is None else read_speed(node, report.figures)
     return NodeLink(
         node=node.node,
-        interface=clean(report.interface or "", limit=_MAX_NAME_CHARS),
+        interface=sanitize_line(report.interface or "", limit=_MAX_NAME_CHARS),
         address=report.address or "",
         speed_mbps=report.speed_mbps or None,
         bandwidth_mbps=None if speed is None else speed.mbps,
@@ -101,8 +101,11 @@ def summarise_check(nodes: Sequence[NodeFacts]) -> NetworkCheck | None:
         return None
     speeds = [speed for node, figures in results if (speed := read_speed(node, figures)) is not None]
     slow = find_slow_nodes(speeds)
-    median_speed = Speed(
-        -1, "", _median([speed.mbps for speed in speeds]), _median([speed.round_trip_us for speed in speeds])
+    median_speed = NodeSpeed(
+        -1,
+        "",
+        _round_median([speed.mbps for speed in speeds]),
+        _round_median([speed.round_trip_us for speed in speeds]),
     )
     problems = [(node, figures.problem) for node, figures in results if figures.problem is not None]
     return NetworkCheck(
@@ -117,22 +120,22 @@ def summarise_check(nodes: Sequence[NodeFacts]) -> NetworkCheck | None:
                 bandwidth_mbps=speed.mbps,
                 round_trip_microseconds=speed.round_trip_us,
             )
-            for speed in slow[:MAX_SLOW]
+            for speed in slow[:MAX_SLOW_NODES]
         ),
         message="; ".join([_describe_result(speeds, slow, median_speed), *_describe_problems(problems)]),
     )
 
 
-def read_speed(node: NodeFacts, figures: NetworkFigures) -> Speed | None:
-    """The node's speed; None if nothing was measured."""
+def read_speed(node: NodeFacts, figures: NetworkFigures) -> NodeSpeed | None:
+    """Return the node's speed; None without a complete measurement."""
     directions = [mbps for mbps in (figures.sent_mbps, figures.received_mbps) if mbps is not None]
     if not directions or figures.round_trip_us is None:
         return None
-    return Speed(node.node, node.name, min(directions), figures.round_trip_us)
+    return NodeSpeed(node.node, node.name, min(directions), figures.round_trip_us)
 
 
-def find_slow_nodes(speeds: Sequence[Speed]) -> tuple[Speed, ...]:
-    """The nodes that are `SLOW_FACTOR` times slower than the median, slowest first."""
+def find_slow_nodes(speeds: Sequence[NodeSpeed]) -> tuple[NodeSpeed, ...]:
+    """Return the nodes that are `SLOW_FACTOR` times slower than the median, slowest first."""
     if len(speeds) < MIN_NODES:
         return ()
     mbps = median(speed.mbps for speed in speeds)
@@ -141,11 +144,11 @@ def find_slow_nodes(speeds: Sequence[Speed]) -> tuple[Speed, ...]:
     return tuple(sorted(result, key=lambda speed: (speed.mbps, -speed.round_trip_us, speed.node)))
 
 
-def _median(values: Sequence[float]) -> float:
+def _round_median(values: Sequence[float]) -> float:
     return round(median(values), 1) if values else 0.0
 
 
-def _describe_result(speeds: Sequence[Speed], slow: Sequence[Speed], median_speed: Speed) -> str:
+def _describe_result(speeds: Sequence[NodeSpeed], slow: Sequence[NodeSpeed], median_speed: NodeSpeed) -> str:
     median_text = f"the median is {median_speed.mbps:.0f} Mbit/s, {median_speed.round_trip_us:.0f} us"
     if not speeds:
         return "No node could be measured"
@@ -169,4 +172,4 @@ def _describe_problems(problems: Sequence[tuple[NodeFacts, str]]) -> list[str]:
         if len(problems) > 1
         else ""
     )
-    return [f"{node.name}: {clean(problem, limit=_MAX_PROBLEM_CHARS)}{more}"]
+    return [f"{node.name}: {sanitize_line(problem, limit=_MAX_PROBLEM_CHARS)}{more}"]

@@ -1,6 +1,6 @@
-"""Describe the problems of nodes: in one sentence for all nodes with the same problem.
+"""Describe the problems of nodes, with one sentence for all nodes that have the same problem.
 
-Another sentence describes that muster deletes the pods of a gang to schedule them again later.
+Also describe that muster deletes the pods of a gang to schedule them again later.
 """
 
 from collections.abc import Iterable
@@ -19,16 +19,16 @@ from muster.core.failure.problems import (
     SCHEDULING_GATED,
     UNSCHEDULABLE,
 )
-from muster.core.failure.rank_output import clean, normalize_error_line
+from muster.core.failure.rank_output import normalize_error_line, sanitize_line
 from muster.core.fence import OLD_POD_MAY_RUN
 from muster.core.gang_release import GANG_RELEASED, GangRelease
 from muster.core.training_job.problems import CAPACITY_REASONS, SERVICE_REASONS
 
 MAX_NAMES = 3
-"""The most names of nodes in a sentence; it counts the rest."""
+"""The maximum number of node names in a sentence, which counts the other nodes."""
 
 MAX_CHARS = 600
-"""The limit of a problem's text in a message."""
+"""The maximum length of a problem's text in a message."""
 
 TRANSIENT_REASONS = frozenset(
     (
@@ -37,7 +37,7 @@ TRANSIENT_REASONS = frozenset(
         *(*CAPACITY_REASONS, *SERVICE_REASONS),
     )
 )
-"""Problems that may end without a user: the cluster grows, other jobs end, a pod is recreated, AWS recovers."""
+"""Problems that may end without a user's action: the cluster grows, other jobs end, or AWS recovers."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ class SharedProblem:
     @property
     def is_transient(self) -> bool:
         """Whether the problem may end without a user's action."""
-        # A pod that is being deleted is either replaced, or its job ends.
-        is_leaving = all(node.process.is_terminating for node in self.nodes)
-        return self.problem.reason in TRANSIENT_REASONS or (is_leaving and self.problem.reason != OLD_POD_MAY_RUN)
+        # The problem of a terminating pod ends with the pod, except that of a pod on a lost Kubernetes node.
+        are_terminating = all(node.process.is_terminating for node in self.nodes)
+        return self.problem.reason in TRANSIENT_REASONS or (are_terminating and self.problem.reason != OLD_POD_MAY_RUN)
 
     @property
     def sentence(self) -> str:
         """A sentence with the nodes, the problem and its remedy."""
-        message = clean(self.problem.message, limit=MAX_CHARS)
+        message = sanitize_line(self.problem.message, limit=MAX_CHARS)
         if self.problem.shortage and self.node_count > 1:
             share = f"{len(self.nodes)} of {self.node_count} nodes"
             return f"{share}: {self.problem.shortage} ({self.nodes[0].name}: {message})"
@@ -91,10 +91,10 @@ def join_node_names(names: list[str]) -> str:
 def describe_release(job: Job, previous: Status, facts: JobFacts, release: GangRelease) -> str:
     """Describe that muster is deleting the gang's pods, and when it creates them again."""
     # Resource shortages are visible only while the pods exist, so prefer the previous message of this release.
-    return _previous_message(previous, release) or _new_message(job, facts, release)
+    return _find_previous_message(previous, release) or _format_release(job, facts, release)
 
 
-def _previous_message(previous: Status, release: GangRelease) -> str | None:
+def _find_previous_message(previous: Status, release: GangRelease) -> str | None:
     placement = previous.placement
     if placement is None or placement.releases != release.count:
         return None
@@ -108,11 +108,11 @@ def _previous_message(previous: Status, release: GangRelease) -> str | None:
     )
 
 
-def _new_message(job: Job, facts: JobFacts, release: GangRelease) -> str:
+def _format_release(job: Job, facts: JobFacts, release: GangRelease) -> str:
     nodes = facts.nodes
     shared = group_problems((node for node in nodes if not node.is_scheduled), len(nodes))
     missing = "; ".join(entry.sentence for entry in shared)
-    times = "" if release.count == 1 else f", for the {_ordinal(release.count)} time"
+    times = "" if release.count == 1 else f", for the {_format_ordinal(release.count)} time"
     sentence = (
         f"Not all {len(nodes)} nodes were scheduled within startupTimeoutSeconds"
         f" ({job.spec.startup_timeout_seconds} s): muster deletes their pods{times} and creates them again"
@@ -121,6 +121,6 @@ def _new_message(job: Job, facts: JobFacts, release: GangRelease) -> str:
     return f"{sentence}; {missing}" if missing else sentence
 
 
-def _ordinal(count: int) -> str:
+def _format_ordinal(count: int) -> str:
     ending = {1: "st", 2: "nd", 3: "rd"}.get(count % 10, "th")
     return f"{count}{'th' if count % 100 in (11, 12, 13) else ending}"

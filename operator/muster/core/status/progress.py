@@ -12,16 +12,16 @@ from muster.core.status.steps_behind import compare_step_counts, read_step_count
 from muster.core.status.views import RUNNING, RankView, StatusInput
 
 SMOOTHING_SECONDS = 10.0
-"""The time constant of the average speed: nodes report at different times."""
+"""The time constant of the average speed. An average is needed because nodes report at different times."""
 
 MAX_METRICS = 64
-"""The most metrics in a status: all 40 of a spec, and some that the script reports by itself."""
+"""The maximum number of metrics in a status: all 40 of a spec, and some others that the script reports."""
 
 
 def build_progress(status_input: StatusInput) -> Progress | None:
-    """Return the steps that all ranks have completed, the speed and the latest metrics; None while nothing is known.
+    """Return the steps that all ranks have completed, the speed and the latest metrics; None without a report.
 
-    Ranks without a step count are left out. A job without running ranks has no speed.
+    Ignore ranks without a step count. A job without running ranks has no speed.
     """
     metrics = _collect_metrics(status_input.job, status_input.facts)
     shown = dict(list(metrics.items())[:MAX_METRICS])
@@ -43,7 +43,7 @@ def build_progress(status_input: StatusInput) -> Progress | None:
 
 
 def count_steps_behind(status_input: StatusInput) -> Mapping[int, int]:
-    """Return how many steps each running rank is behind the fastest one."""
+    """Return how many steps each running rank is behind the fastest rank."""
     before = status_input.previous.progress
     running = [view for view in select_ranks_with_steps(status_input.views) if view.state == RUNNING]
     counts = (
@@ -61,9 +61,9 @@ def _find_slowest(behind: Mapping[int, int]) -> int | None:
 
 
 def select_ranks_with_steps(views: tuple[RankView, ...]) -> list[RankView]:
-    """Return the running ranks with a step count, or all ranks with one if none runs any more.
+    """Return the running ranks with a step count, or all ranks with a step count if none of them runs.
 
-    The result is empty before the first step, because a script may import torch without an optimizer.
+    Return no ranks before the first step, because a script may import torch without using an optimizer.
     """
     views_with_steps = [view for view in views if view.facts is not None and view.facts.report.step is not None]
     if not any(count_completed_steps(view) for view in views_with_steps):
@@ -72,12 +72,12 @@ def select_ranks_with_steps(views: tuple[RankView, ...]) -> list[RankView]:
 
 
 def count_completed_steps(view: RankView) -> int:
-    """The steps that the rank has completed."""
+    """Return the number of steps that the rank has completed."""
     return view.facts.report.step or 0 if view.facts is not None else 0
 
 
 def _current_speed(status_input: StatusInput, slowest: RankView) -> float | None:
-    # The average would only approach 0 while ranks hang.
+    # While ranks hang, the average would only approach 0.
     return 0.0 if status_input.outcome.hang else _steps_per_second(slowest, status_input.previous.progress)
 
 
@@ -92,7 +92,7 @@ def _steps_per_second(slowest: RankView, before: Progress | None) -> float | Non
         current = steps / seconds
         weight = 1.0 if speed is None else 1 - math.exp(-seconds / SMOOTHING_SECONDS)
         speed = current if speed is None else speed + weight * (current - speed)
-    # The longer a rank takes for its current step, the slower it is.
+    # The current step also limits the speed.
     idle_seconds = slowest.node.agent.last_report_at - at if slowest.node.agent is not None else 0.0
     if speed is not None and idle_seconds > 0:
         speed = min(speed, 1 / idle_seconds)
@@ -100,12 +100,12 @@ def _steps_per_second(slowest: RankView, before: Progress | None) -> float | Non
 
 
 def _collect_metrics(job: Job, facts: JobFacts) -> dict[str, float]:
-    """Return the latest value of each metric, those of the spec first. At equal times the lower rank's value counts."""
+    """Return the latest value of each metric; metrics of the spec come first. Of equal times, use the lower rank's."""
     latest: dict[str, MetricFacts] = {}
     for node in facts.nodes:
         agent = node.current_agent
         for metric in agent.metrics if agent is not None else ():
-            name = rank_output.clean(metric.value.name, limit=63)
+            name = rank_output.sanitize_line(metric.value.name, limit=63)
             if name not in latest or _get_recency(metric) > _get_recency(latest[name]):
                 latest[name] = metric
     in_spec = frozenset(metric.name for metric in job.spec.metrics)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 MAX_CHARS = 512
-"""The most characters for ranges in a status, which may have 100,000 ranks."""
+"""The maximum length of ranges in a status, which may have 100,000 ranks."""
 
 ELLIPSIS = ",…"
 

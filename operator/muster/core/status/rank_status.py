@@ -6,7 +6,7 @@ from muster.core.failure import rank_output
 from muster.core.failure.ends import STRAGGLER
 from muster.core.hangs import HUNG
 from muster.core.outcome import Outcome
-from muster.core.status.hang import rank_suspects
+from muster.core.status.hang import order_hanging_ranks
 from muster.core.status.progress import count_completed_steps, select_ranks_with_steps
 from muster.core.status.rank_ranges import format_ranges
 from muster.core.status.straggler_record import describe_slow_ranks
@@ -24,10 +24,10 @@ from muster.core.status.views import (
 )
 
 MAX_GROUPS = 16
-"""The most groups of ranks with the same step: healthy ranks form two or three, and the slowest come first."""
+"""The maximum number of groups of ranks with the same step. Healthy ranks form two or three groups."""
 
 MAX_DETAILS = 16
-"""The limit keeps the status small, even with 100,000 ranks."""
+"""The maximum number of details, which keeps the status small even with 100,000 ranks."""
 
 _MESSAGES = {
     "NodeSilent": "its agent no longer reports",
@@ -57,7 +57,7 @@ def build_rank_status(status_input: StatusInput) -> RankStatus:
 
 
 def _build_step_ranges(views: tuple[RankView, ...]) -> tuple[StepRange, ...]:
-    """At most `MAX_GROUPS` groups of ranks with the same number of steps, fewest first."""
+    """Return at most `MAX_GROUPS` groups of ranks with the same number of steps, fewest steps first."""
     groups: dict[int, list[int]] = {}
     for view in select_ranks_with_steps(views):
         groups.setdefault(count_completed_steps(view), []).append(view.rank)
@@ -65,16 +65,16 @@ def _build_step_ranges(views: tuple[RankView, ...]) -> tuple[StepRange, ...]:
 
 
 def _build_rank_details(views: tuple[RankView, ...], outcome: Outcome) -> tuple[RankDetail, ...]:
-    """At most `MAX_DETAILS` ranks: root causes, ranks that ended early, other failures, secondary ones, the rest."""
+    """Return at most `MAX_DETAILS` ranks: root causes, early exits, other failures, secondary failures, other ranks."""
     uncounted = _find_uncounted_ranks(views)
-    hung, stragglers = rank_suspects(outcome), describe_slow_ranks(outcome)
+    hung, stragglers = order_hanging_ranks(outcome), describe_slow_ranks(outcome)
     special = uncounted | hung.keys() | stragglers.keys()
     notable = [view for view in views if _is_notable(view) or view.rank in special]
     notable.sort(
         key=lambda view: (_get_priority(view, outcome), _get_end_time(view), hung.get(view.rank, 0), view.rank)
     )
     remarks = {rank: (STRAGGLER, text) for rank, text in stragglers.items()}
-    remarks.update(dict.fromkeys(hung, (HUNG, "it completes no step any more")))
+    remarks.update(dict.fromkeys(hung, (HUNG, "it has stopped completing steps")))
     return tuple(_build_detail(view, remarks.get(view.rank)) for view in notable[:MAX_DETAILS])
 
 
@@ -88,7 +88,7 @@ def _is_notable(view: RankView) -> bool:
 
 
 def _find_uncounted_ranks(views: tuple[RankView, ...]) -> frozenset[int]:
-    """For each reason why steps can't be counted, the first running rank with that reason."""
+    """Return the first running rank for each reason why steps can't be counted."""
     first: dict[str, int] = {}
     for view in views:
         if view.no_step_reason:
@@ -112,7 +112,7 @@ def _get_end_time(view: RankView) -> float:
 
 def _build_detail(view: RankView, remark: tuple[str, str] | None) -> RankDetail:
     """Return the rank's detail; `remark` has the reason and the message for a rank that hangs or is slow."""
-    reason, message = remark or (view.no_step_reason or view.reason, _message(view))
+    reason, message = remark or (view.no_step_reason or view.reason, _describe_rank(view))
     report = view.facts.report if view.facts is not None else None
     return RankDetail(
         rank=view.rank,
@@ -132,12 +132,12 @@ def _build_detail(view: RankView, remark: tuple[str, str] | None) -> RankDetail:
     )
 
 
-def _message(view: RankView) -> str:
+def _describe_rank(view: RankView) -> str:
     if view.state == RUNNING:
         return "its optimizer's steps can't be counted"
     if view.reason in _MESSAGES:
         return _MESSAGES[view.reason]
     problem = view.node.process.problem
     if problem is not None and view.reason == problem.reason:
-        return rank_output.clean(problem.message)
+        return rank_output.sanitize_line(problem.message)
     return rank_output.find_error_line(view.facts.report.last_lines) if view.facts is not None else ""

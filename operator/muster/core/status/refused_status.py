@@ -7,19 +7,19 @@ from muster.core.status.ended_status import build_ended_status
 from muster.core.status.truncate import truncate_message
 
 MAX_PROBLEMS = 3
-"""The most problems in a sentence; it counts the rest."""
+"""The maximum number of problems in a sentence, which counts the other problems."""
 
 _REFUSED_CONDITIONS = {ACCEPTED: False, "Stalled": True}
 
 
 def make_refused_status(previous: Status, invalid: InvalidResource, generation: int, now: float) -> Status:
-    """Return `previous` with the message that the resource's `generation` is refused; `now` is in Unix seconds.
+    """Return `previous` with the message that muster refuses the resource's `generation`; `now` is in Unix seconds.
 
-    A job that already runs keeps its phase. Otherwise the phase is Refused until the spec is corrected.
+    A job that already runs keeps its phase. Otherwise the phase is Refused until a user corrects the spec.
     """
     if previous.final_condition is not None:
         return build_ended_status(previous, generation, now)
-    message = _message(invalid)
+    message = _format_message(invalid)
     changed = tuple(
         make_condition(previous, ConditionState(kind, is_true, invalid.reason, message), generation, now)
         for kind, is_true in _REFUSED_CONDITIONS.items()
@@ -31,7 +31,7 @@ def make_refused_status(previous: Status, invalid: InvalidResource, generation: 
     return previous.model_copy(update=fields)
 
 
-def _message(invalid: InvalidResource) -> str:
+def _format_message(invalid: InvalidResource) -> str:
     problems = invalid.problems
     more = len(problems) - MAX_PROBLEMS + invalid.omitted_count
     lines = [str(problem) for problem in problems[:MAX_PROBLEMS]] + ([f"and {more} more"] if more > 0 else [])

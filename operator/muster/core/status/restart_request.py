@@ -1,7 +1,7 @@
 """The status' record of the last restart that a user has requested.
 
-It is written before muster stops the ranks, and again with the next attempt. So an operator that takes over neither
-forgets nor repeats the request.
+muster writes the record before it stops the ranks, and again with the next attempt. So a new leader neither forgets nor
+repeats the request.
 """
 
 from muster.api.status.restarts import MAX_RESIZE_CHARS, RestartRequest
@@ -20,7 +20,7 @@ def build_restart_request(status_input: StatusInput) -> RestartRequest | None:
 
 
 def _find_refused(status_input: StatusInput) -> str:
-    """Return the request that waits for edited code which can't be used; "" without one."""
+    """Return the request that muster refuses because its edited code can't be used; "" without one."""
     source, value = status_input.facts.requested_source, status_input.facts.restart_request
     is_refused = source is not None and source.problem and is_new_request(status_input.previous, status_input.facts)
     return (value or "") if is_refused and status_input.previous.was_started else ""
@@ -34,10 +34,10 @@ def _find_record(status_input: StatusInput) -> RestartRequest | None:
     )
     if outcome.restart is not None and outcome.is_restart_requested and not outcome.is_idle:
         return _begin(before, value or "", outcome.restart)
-    # The next start comes after the request, so it serves the request.
+    # The next start comes after the request, so it fulfils the request.
     if value is not None and (outcome.is_restart_due or not status_input.previous.was_started):
         return RestartRequest(value=value)
-    # The record of a resize, which no request preceded, is not needed any more.
+    # Drop the record of a resize that no request preceded.
     is_unused = before is None or not before.value or (bool(before.resize) and value is None)
     return None if before is None or is_unused else RestartRequest(value=before.value)
 

@@ -28,7 +28,7 @@ REQUEST_MESSAGE = "A user has requested a restart"
 """The message of a restart without a failure."""
 
 _MAX_MESSAGE_CHARS = 300
-"""The limit for each of up to 32 messages in a status."""
+"""The maximum length of each of up to 32 messages in a status."""
 
 
 def describe_request(restart: Restart | None) -> str:
@@ -39,7 +39,7 @@ def describe_request(restart: Restart | None) -> str:
 
 
 def build_restarts(status_input: StatusInput) -> Restarts | None:
-    """Return the record of the job's restarts. One is added once its attempt is over and another one follows."""
+    """Return the record of the job's restarts, with a new restart once an attempt is over and another follows."""
     outcome, before = status_input.outcome, status_input.previous.restarts
     if outcome.is_restart_due and outcome.restart:
         return _add_restart(status_input, before or NO_RESTARTS, outcome.restart)
@@ -48,11 +48,11 @@ def build_restarts(status_input: StatusInput) -> Restarts | None:
     record = _shorten_backoff(status_input, _add_recovery_time(status_input, before))
     record = _add_steps_lost(status_input, record)
     has_started = outcome.has_started and outcome.verdict is not Verdict.RESTARTING
-    return record.model_copy(update={"is_pending": False}) if has_started or status_input.starts else record
+    return record.model_copy(update={"is_pending": False}) if has_started or status_input.starts_ranks else record
 
 
 def _shorten_backoff(status_input: StatusInput, before: Restarts) -> Restarts:
-    """Record an earlier start of the next attempt, which a user has requested."""
+    """Record that the next attempt may start earlier, because a user has requested a restart."""
     last = status_input.outcome.last_restart
     if last is None or before.not_before is None or parse_untrusted_timestamp(before.not_before) <= last.not_before:
         return before
@@ -95,12 +95,14 @@ def _make_record(status_input: StatusInput, restart: Restart) -> RestartRecord:
 
 
 def _describe_planned_restart(status_input: StatusInput, restart: Restart) -> str:
-    """Describe why the ranks stopped, and what failed meanwhile."""
+    """Describe why muster stopped the ranks, and which rank failed meanwhile."""
     text, job = describe_request(restart), status_input.job
     failure = find_failure(job, status_input.facts, has_started=True)
     if failure is None or is_secondary(failure.first):
         return text
-    sentence = rank_output.clean(describe_job_failure(job, failure, status_input.views), limit=_MAX_MESSAGE_CHARS)
+    sentence = rank_output.sanitize_line(
+        describe_job_failure(job, failure, status_input.views), limit=_MAX_MESSAGE_CHARS
+    )
     return f"{text}; while the ranks stopped: {sentence}"
 
 
@@ -114,7 +116,7 @@ def _describe_failure(status_input: StatusInput, failure: Failure) -> dict[str, 
     first, sentence = failure.first, describe_job_failure(status_input.job, failure, status_input.views)
     return {
         "reason": failure.reason[:MAX_REASON_CHARS],
-        "message": rank_output.clean(sentence, limit=_MAX_MESSAGE_CHARS),
+        "message": rank_output.sanitize_line(sentence, limit=_MAX_MESSAGE_CHARS),
         "rank": first.rank,
         "node": first.node,
         "node_name": _node_name(find_node(status_input.facts, first.node).process),
@@ -134,7 +136,7 @@ def _node_name(process: ProcessFacts) -> str | None:
 
 
 def _limit_history(history: tuple[RestartRecord, ...]) -> tuple[RestartRecord, ...]:
-    """Limit the history to `MAX_HISTORY` records: drop old ones that count for no budget first."""
+    """Limit the history to `MAX_HISTORY` records. First drop the oldest record that counts against no budget."""
     if len(history) <= MAX_HISTORY:
         return history
     uncounted = (index for index, record in enumerate(history[:-1]) if record.counts_as == RestartBudget.NOTHING)

@@ -44,7 +44,7 @@ _NO_STEP_TEXTS = {
     "NoTorch": "torch is not imported",
     "TorchTooOld": "torch is older than 2.0",
 }
-"""The agents' reasons in words; a newer agent's reason is shown unchanged."""
+"""The texts of the agents' reasons. The message shows a newer agent's reason unchanged."""
 
 
 def describe_status(status_input: StatusInput, progress: Progress | None) -> str:
@@ -123,7 +123,7 @@ def _describe_stop(status_input: StatusInput, progress: Progress | None) -> str:
         why = describe_request(status_input.outcome.restart)
         return f"{why}{_describe_step(progress)}; attempt {status_input.outcome.attempt + 1} follows"
     if status_input.outcome.reason == STOP_REQUESTED and request is not None:
-        return f"Stopped by {rank_output.clean(request.by, limit=64)}{_describe_step(progress)}"
+        return f"Stopped by {rank_output.sanitize_line(request.by, limit=64)}{_describe_step(progress)}"
     if status_input.outcome.reason == DEADLINE_EXCEEDED:
         seconds = status_input.job.spec.active_deadline_seconds
         return f"Stopped{_describe_step(progress)} because activeDeadlineSeconds ({seconds} s) has passed"
@@ -188,7 +188,7 @@ def describe_running(status_input: StatusInput, progress: Progress | None) -> st
 
 
 def _append_problems(text: str, status_input: StatusInput) -> str:
-    # A problem of the whole job keeps ranks from starting whose nodes are all ready.
+    # A problem of the whole job keeps the ranks from starting although all nodes are ready.
     if status_input.facts.problem is not None:
         return status_input.facts.problem.message
     return "; ".join([text, *(entry.sentence for entry in status_input.shared_problems)])

@@ -1,4 +1,4 @@
-"""Find out whether a change of the status must be written at once. Progress may wait."""
+"""Decide whether muster must write a change of the status at once. Changes of progress may wait."""
 
 from muster.api.status.restarts import Restarts
 from muster.api.status.status import Status
@@ -34,7 +34,7 @@ def _without_progress(status: Status) -> Status:
 
 
 def _only_failure(record: StragglerRecord | None) -> StragglerRecord | None:
-    """Without stragglers that only slow the job down: ranks near the limit, and forged reports, change all the time."""
+    """Drop stragglers that fail no attempt, because ranks near the limit and forged reports change all the time."""
     return record if record is not None and record.is_failure else None
 
 

@@ -14,7 +14,7 @@ def build_spare_status(status_input: StatusInput) -> SpareStatus | None:
     desired = status_input.job.spec.spares
     if desired == 0:
         return None
-    # muster stops the spares together with the ranks.
+    # muster stops the spares when it stops the ranks.
     if status_input.outcome.ends_job:
         return SpareStatus(desired=desired, ready=0)
     spares = status_input.facts.non_members
@@ -28,7 +28,7 @@ def _describe_waiting(spares: list[NodeFacts]) -> str:
     for node in spares:
         agent = node.current_agent
         if agent is not None and agent.report.problem is not None:
-            parts.append(f"{node.name}: {rank_output.clean(agent.report.problem.message)}")
+            parts.append(f"{node.name}: {rank_output.sanitize_line(agent.report.problem.message)}")
         elif node.process.problem is None:
             names.append(node.name)
     if names:

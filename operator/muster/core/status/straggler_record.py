@@ -17,7 +17,7 @@ from muster.core.stragglers import Straggler, Stragglers, describe_busy_time
 
 
 def build_straggler_record(status_input: StatusInput) -> StragglerRecord | None:
-    """Return the record of the stragglers. If muster stops the attempt for them, it stays until the next one."""
+    """Return the record of the stragglers. If they fail the attempt, keep their record until the next attempt."""
     outcome, before = status_input.outcome, status_input.previous.stragglers
     failure = outcome.failure if outcome.failure is not None and outcome.failure.reason == STRAGGLER else None
     if outcome.is_restart_due or (outcome.is_decided and failure is None):
@@ -32,7 +32,7 @@ def build_straggler_record(status_input: StatusInput) -> StragglerRecord | None:
         attempt=outcome.attempt,
         count=len(found.ranks),
         ranks=format_ranges(sorted(rank.rank for rank in found.ranks)),
-        median_seconds=_round(found.median),
+        median_seconds=_round_seconds(found.median),
         slowest=tuple(_build_slow_rank(rank) for rank in found.ranks[:MAX_SLOW_RANKS]),
         nodes=tuple(SlowNode(node=node.node, node_name=_node_name(node)) for node in found.nodes[:MAX_SLOW_NODES]),
         instance_type=None if pool is None else pool.instance_type,
@@ -42,7 +42,7 @@ def build_straggler_record(status_input: StatusInput) -> StragglerRecord | None:
 
 
 def _record_failure(before: StragglerRecord, found: Stragglers | None, failed: int | None) -> StragglerRecord:
-    """Record that muster stops the ranks for rank `failed`, which may be faster than others, as the first one."""
+    """Record that muster stops the ranks because of rank `failed`, and make this rank the first in the list."""
     ranks = () if found is None else found.ranks
     first = tuple(_build_slow_rank(rank) for rank in ranks if rank.rank == failed)
     others = tuple(entry for entry in before.slowest if entry.rank != failed)
@@ -53,7 +53,7 @@ def _record_failure(before: StragglerRecord, found: Stragglers | None, failed: i
 def describe_stragglers(found: Stragglers) -> str:
     """Describe the stragglers: "rank 3 on vit-1 is slower than the others: it is busy for ..."."""
     first = found.ranks[0]
-    busy = describe_busy_time(_round(first.busy_seconds), _round(found.median))
+    busy = describe_busy_time(_round_seconds(first.busy_seconds), _round_seconds(found.median))
     if len(found.ranks) == 1:
         return f"rank {first.rank} on {_describe_node(first.node)} is slower than the others: {busy}"
     ranks = format_ranges(sorted(rank.rank for rank in found.ranks), MAX_RANGE_CHARS)
@@ -64,7 +64,7 @@ def describe_stragglers(found: Stragglers) -> str:
 
 
 def describe_slow_ranks(outcome: Outcome) -> Mapping[int, str]:
-    """Describe the slowest stragglers by rank, while muster stops none of them."""
+    """Return a description of each of the slowest stragglers, by rank; empty while muster stops the ranks."""
     found = outcome.stragglers
     if found is None or outcome.is_decided:
         return {}
@@ -72,10 +72,10 @@ def describe_slow_ranks(outcome: Outcome) -> Mapping[int, str]:
 
 
 def _build_slow_rank(rank: Straggler) -> SlowRank:
-    return SlowRank(rank=rank.rank, node=rank.node.node, busy_seconds=_round(rank.busy_seconds))
+    return SlowRank(rank=rank.rank, node=rank.node.node, busy_seconds=_round_seconds(rank.busy_seconds))
 
 
-def _round(seconds: float) -> float:
+def _round_seconds(seconds: float) -> float:
     return round(seconds, 6)
 
 

@@ -1,4 +1,4 @@
-"""The status of a job whose stored status is invalid: its other fields stay, and a message is added."""
+"""The status of a job whose stored status is invalid: the stored fields with a message."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from muster.core.status.truncate import truncate_message
 
 REASON = "StatusUnreadable"
 
-_REPAIR = "muster ignores the job until it is corrected: kubectl edit --subresource=status"
+_REPAIR = "muster ignores the job until you correct it: kubectl edit --subresource=status"
 
 
 def make_unreadable_status(
@@ -18,7 +18,7 @@ def make_unreadable_status(
 ) -> dict[str, JSON]:
     """Return `status_fields` with a message about their problems; `now` is in Unix seconds.
 
-    The condition Stalled gets the message, too, if the list of conditions is valid and not full.
+    The condition Stalled also gets the message, if the list of conditions is valid and not full.
     """
     message = truncate_message(f"The status can't be read, and {_REPAIR}: {'; '.join(map(str, problems))}")
     # Don't overwrite parts that could not be read.

@@ -1,4 +1,4 @@
-"""The input of the status, with a view of each rank, whether or not it has a report."""
+"""The input of the status, with a view of each rank, even of ranks without a report."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,15 +25,15 @@ STOPPED = "Stopped"
 UNKNOWN = "Unknown"
 
 NOT_REPORTED = "NotReported"
-"""The reason of a rank without a report if the job has no collector, and reports are optional."""
+"""The reason of a rank without a report in a job without a collector, where reports are optional."""
 
 
 @dataclass(frozen=True)
 class RankView:
     """A rank's state and its reason.
 
-    `facts` is None for a rank that no agent has reported, `end` for a rank that has not ended. `no_step_reason` is why
-    a running rank probably never gets a step count; "" otherwise.
+    `facts` is None for a rank that no agent has reported. `end` is None for a rank that has not ended. `no_step_reason`
+    is why a running rank probably never gets a step count; "" otherwise.
     """
 
     rank: int
@@ -51,36 +51,39 @@ class RankView:
             return None
         report = self.facts.report
         activity = report.activity or rank_output.find_collective(report.last_lines)
-        return rank_output.clean(activity, limit=MAX_ACTIVITY_CHARS) if activity else None
+        return rank_output.sanitize_line(activity, limit=MAX_ACTIVITY_CHARS) if activity else None
 
     @property
     def last_collective(self) -> str | None:
         """The collective that the rank entered last when it hung; None if its agent reports none."""
         if self.facts is None or not self.facts.report.collectives:
             return None
-        return rank_output.clean(self.facts.report.collectives[0].text)
+        return rank_output.sanitize_line(self.facts.report.collectives[0].text)
 
 
 @dataclass(frozen=True)
 class StatusInput:
-    """The input of a job's status at `now` (Unix seconds). `starts`: the decision contains a start command."""
+    """The input of a job's status at `now` (Unix seconds).
+
+    `starts_ranks` is set if muster sends the start command now.
+    """
 
     job: Job
     previous: Status
     facts: JobFacts
     outcome: Outcome
     now: float
-    starts: bool = False
+    starts_ranks: bool = False
 
     @cached_property
     def views(self) -> tuple[RankView, ...]:
         """One view for each rank of the world, in order."""
-        current = _find_ranks(self.job, self.facts)
+        current = _find_reported_ranks(self.job, self.facts)
         ends = {(end.node, end.rank): end for end in list_rank_ends(self.facts)}
         views = []
         for rank in range(compute_world_size(self.job)):
             node, rank_facts = current.get(rank, (self.facts.nodes[find_node_of_rank(self.job, rank)], None))
-            views.append(_make_view(rank, node, rank_facts, ends.get((node.node, rank)), self))
+            views.append(_build_view(rank, node, rank_facts, ends.get((node.node, rank)), self))
         return tuple(views)
 
     @cached_property
@@ -97,8 +100,8 @@ class StatusInput:
         return describe_release(self.job, self.previous, self.facts, release)
 
 
-def _find_ranks(job: Job, facts: JobFacts) -> Mapping[int, tuple[NodeFacts, RankFacts]]:
-    """The node of each rank. If two nodes report the same rank, prefer the node that it belongs to."""
+def _find_reported_ranks(job: Job, facts: JobFacts) -> Mapping[int, tuple[NodeFacts, RankFacts]]:
+    """Return the node and the facts of each reported rank. If two nodes report a rank, prefer the rank's own node."""
     by_key: dict[int, tuple[NodeFacts, RankFacts]] = {}
     for node in facts.nodes:
         for rank_facts in node.ranks:
@@ -108,7 +111,7 @@ def _find_ranks(job: Job, facts: JobFacts) -> Mapping[int, tuple[NodeFacts, Rank
     return by_key
 
 
-def _make_view(
+def _build_view(
     rank: int, node: NodeFacts, rank_facts: RankFacts | None, end: End | None, status_input: StatusInput
 ) -> RankView:
     if end is not None:
@@ -126,7 +129,7 @@ def _find_no_step_reason(state: str, rank: RankFacts | None, now: float) -> str:
     if state != RUNNING or rank is None or rank.report.no_step_reason is None:
         return ""
     at = no_step_reason_at(rank)
-    return "" if at is None or now < at else rank_output.clean(rank.report.no_step_reason, limit=64)
+    return "" if at is None or now < at else rank_output.sanitize_line(rank.report.no_step_reason, limit=64)
 
 
 def _classify_end(rank: int, end: End, status_input: StatusInput) -> tuple[str, str]:
@@ -181,12 +184,12 @@ def _classify_running_rank(rank: RankFacts, node: NodeFacts, status_input: Statu
 
 
 def _classify_lost_rank(node: NodeFacts, outcome: Outcome) -> tuple[str, str]:
-    """The state of ranks whose agent is lost: assume that they died with it."""
+    """Return the state of a rank whose agent is lost, which probably ended with its agent."""
     problem = node.process.problem
     reason = problem.reason if problem is not None else AGENT_LOST
     if _is_root_cause(node, outcome):
         return FAILED, reason
-    # On a disconnected Kubernetes node, ranks may run until it deletes the pod.
+    # On a disconnected Kubernetes node, ranks may run until the kubelet deletes the pod.
     return (STOPPED if node.process.lost_at is None else UNKNOWN), reason
 
 

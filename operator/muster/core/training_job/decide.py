@@ -54,7 +54,7 @@ def decide_training_job(job: Job, state: TrainingState, outcome: Outcome, now: f
 
     Once the facts show the actions applied, the same decision returns no new actions.
     """
-    facts, attempt_state = state.observed, state.attempt_state
+    facts, attempt_state = state.facts, state.attempt_state
     # Without an observation, do nothing.
     if facts.observation_failure is not None:
         return ()
@@ -77,7 +77,7 @@ def find_training_requeue_time(
     job: Job, previous: Status, state: TrainingState, outcome: Outcome, now: float
 ) -> float | None:
     """Return when the decision or the status may next change without a new event (Unix seconds); None if never."""
-    facts, attempt_state = state.observed, state.attempt_state
+    facts, attempt_state = state.facts, state.attempt_state
     # The job was resumed during its suspension: complete the suspension first.
     if outcome.verdict is Verdict.SUSPENDED and outcome.is_idle and not job.spec.suspend:
         return now

@@ -18,7 +18,7 @@ from muster.core.training_job.state import TrainingState
 
 def judge_training_job(job: Job, previous: Status, state: TrainingState, now: float) -> Outcome:
     """Return the job's outcome at `now` (Unix seconds). Complete or Failed in `previous` is final."""
-    facts, attempt_state = state.observed, state.attempt_state
+    facts, attempt_state = state.facts, state.attempt_state
     active_since = find_active_start(previous, state.nodes, now)
     outcome = Outcome(
         Verdict.UNDECIDED,
@@ -46,9 +46,9 @@ def _is_idle(previous: Status, facts: TrainingFacts, now: float) -> bool:
 
 
 def _decide_outcome(job: Job, previous: Status, state: TrainingState, current: Outcome, now: float) -> Outcome:
-    training = state.observed.training
+    training = state.facts.training
     is_done = training is not None and training.status == COMPLETED and not state.attempt_state.is_next
-    if is_done and state.observed.has_all_reports:
+    if is_done and state.facts.has_all_reports:
         return _apply_completion(job, state, current)
     # A failure during a suspension is a result of that suspension.
     if previous.is_suspending:
@@ -65,7 +65,7 @@ def _decide_outcome(job: Job, previous: Status, state: TrainingState, current: O
 
 
 def _apply_completion(job: Job, state: TrainingState, outcome: Outcome) -> Outcome:
-    training = state.observed.training
+    training = state.facts.training
     ended_at = training.ended_at if training is not None else None
     failure = _find_rank_failure(job, state.nodes)
     # A success with fewer ranks than requested is a failure.
@@ -77,7 +77,7 @@ def _apply_completion(job: Job, state: TrainingState, outcome: Outcome) -> Outco
 
 def _list_end_causes(job: Job, previous: Status, state: TrainingState, outcome: Outcome) -> list[tuple[float, Outcome]]:
     """Return the end of the training job as a cause, if no other training job follows."""
-    failed, facts, training = replace(outcome, verdict=Verdict.FAILED), state.observed, state.observed.training
+    failed, facts, training = replace(outcome, verdict=Verdict.FAILED), state.facts, state.facts.training
     if state.attempt_state.is_next:
         return []
     has_no_agent = training is not None and training.status == DELETING

@@ -23,10 +23,10 @@ def add_job_problems(shown: JobFacts, facts: TrainingFacts, attempt_state: Attem
     request_failure, refusal = facts.request_failure, facts.refusal
     if refusal is None and request_failure is not None and request_failure.kind is FailureKind.REFUSED:
         refusal = request_failure.problem
-    return replace(shown, refusal=refusal, problem=_problem(facts, attempt_state), warnings=facts.warnings)
+    return replace(shown, refusal=refusal, problem=_find_job_problem(facts, attempt_state), warnings=facts.warnings)
 
 
-def _problem(facts: TrainingFacts, attempt_state: AttemptState) -> Problem | None:
+def _find_job_problem(facts: TrainingFacts, attempt_state: AttemptState) -> Problem | None:
     if facts.name_conflict is not None:
         return facts.name_conflict
     # A failed observation explains the other failures.

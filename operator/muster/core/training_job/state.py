@@ -21,7 +21,7 @@ from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Rep
 class TrainingState:
     """The observed facts, the current attempt, and the nodes as facts that all backends share."""
 
-    observed: TrainingFacts
+    facts: TrainingFacts
     attempt_state: AttemptState
     nodes: JobFacts
 
@@ -72,7 +72,7 @@ def _build_ended_process(training: TrainingJob) -> ProcessFacts:
         started_at=training.started_at,
         ended_at=training.ended_at,
         scheduled_at=_find_scheduled_time(training),
-        problem=None if is_good else _problem(training),
+        problem=None if is_good else _build_problem(training),
     )
 
 
@@ -82,7 +82,7 @@ def _find_scheduled_time(training: TrainingJob) -> float | None:
     return training.started_at if training.started_at is not None else training.created_at
 
 
-def _problem(training: TrainingJob) -> Problem:
+def _build_problem(training: TrainingJob) -> Problem:
     end = classify_training_failure(training)
     return Problem(end.reason, end.message)
 

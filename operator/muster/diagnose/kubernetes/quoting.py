@@ -2,7 +2,7 @@
 
 import re
 
-from muster.core.failure.rank_output import clean
+from muster.core.failure.rank_output import sanitize_line
 
 MAX_CHARS = 300
 
@@ -32,10 +32,10 @@ def quote(text: str, limit: int = MAX_CHARS) -> str:
     text = text[:4096]
     for pattern, replacement in (*_SECRETS, *_VARYING_TEXTS):
         text = pattern.sub(replacement, text)
-    return clean(text, limit).rstrip(".")
+    return sanitize_line(text, limit).rstrip(".")
 
 
 def innermost_error(text: str) -> str:
     """Return the innermost parts of an error that is wrapped as "outer: inner"."""
     parts = [part for part in quote(text, 4096).split(": ") if part not in ("unknown", "")]
-    return clean(": ".join(parts[-_INNERMOST_PARTS:]), MAX_CHARS)
+    return sanitize_line(": ".join(parts[-_INNERMOST_PARTS:]), MAX_CHARS)

@@ -31,7 +31,7 @@ from muster.collector.store import RankStore
 from muster.collector.trust.attempt_credentials import SEED_BYTES
 from muster.core.actions import SendCommand
 from muster.core.edited_source import RequestedSource
-from muster.core.reports.check import Shape
+from muster.core.reports.check import JobShape
 from muster.objects.kubernetes.containers import Container, Running
 from muster.objects.kubernetes.names import SOURCE_KEY, source_name
 from muster.objects.kubernetes.pods import PodView
@@ -162,7 +162,7 @@ async def test_only_names_of_the_job_s_own_code_are_read(name: str, tmp_path: Pa
 async def test_a_job_without_memory_for_its_code_waits_and_says_so(tmp_path: Path) -> None:
     server, now, shares = ConfigMaps({NAME: stored()}), [T0], MemoryShares(per_namespace=1000, total=20, floor=0)
     store, pods = RankStore(sources=shares), PodIndex(lambda _: None, lambda: now[0])
-    store.register(Shape(UID, 1, 2, T0))
+    store.register(JobShape(UID, 1, 2, T0))
     pods.expect(UID, "default")
     trainer = Container("trainer", "image:1", Running(T0))
     pods.add_created(PodView("digits-0-0", "default", "pod-0", UID, 0, 0, "Running", trainer), now[0])

@@ -10,7 +10,7 @@ from muster.backends.local.processes import AgentProcesses
 from muster.collector.store import RankStore
 from muster.collector.trust.attempt_credentials import SEED_BYTES, derive
 from muster.core.actions import SendCommand
-from muster.core.reports.check import Shape
+from muster.core.reports.check import JobShape
 from muster.core.world import get_procs_per_node
 from muster_worker.contract.schema import CommandKind
 from unit.core.builders import T0, UID, command, mpi_job
@@ -20,7 +20,7 @@ START = SendCommand((0, 1), command(CommandKind.START))
 
 def backend(job: Job, folder: Path, seed: bytes) -> LocalBackend:
     store = RankStore()
-    store.register(Shape(UID, job.spec.nodes, get_procs_per_node(job), T0))
+    store.register(JobShape(UID, job.spec.nodes, get_procs_per_node(job), T0))
     return LocalBackend(
         job=job,
         layout=RunLayout(folder, folder, job.metadata.name),

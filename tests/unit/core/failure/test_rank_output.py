@@ -3,7 +3,6 @@
 import pytest
 
 from muster.core.failure.rank_output import (
-    clean,
     contains_abort,
     find_collective,
     find_error_line,
@@ -11,6 +10,7 @@ from muster.core.failure.rank_output import (
     mentions_failed_rank,
     mentions_lost_peer,
     normalize_error_line,
+    sanitize_line,
 )
 
 GLOO = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.0.0.1]:43121"
@@ -105,7 +105,7 @@ def test_the_collective_in_a_traceback(lines: tuple[str, ...], name: str | None)
     ],
 )
 def test_lines_are_made_fit_to_be_shown(text: str, line: str) -> None:
-    assert clean(text) == line
+    assert sanitize_line(text) == line
 
 
 @pytest.mark.parametrize(

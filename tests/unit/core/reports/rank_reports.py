@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from muster.core.reports.check import Shape
+from muster.core.reports.check import JobShape
 from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
 
 T0 = 1_700_000_000.0
 UID = "uid-1"
-SHAPE = Shape(UID, nodes=3, procs_per_node=2, created_at=T0 - 100.0)
+SHAPE = JobShape(UID, nodes=3, procs_per_node=2, created_at=T0 - 100.0)
 
 
 def running(rank: int, **changes: Any) -> RankReport:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.core.reports.check import ImplausibleReport, check
+from muster.core.reports.check import ImplausibleReport, check_report
 from muster_worker.contract.collectives import GroupCollective
 from muster_worker.contract.network import Link, NetworkFigures
 from muster_worker.contract.schema import AgentProblem, LauncherEnd, MetricValue, Report
@@ -94,13 +94,13 @@ BAD = {
 
 @pytest.mark.parametrize("name", GOOD)
 def test_an_honest_report_is_believed(name: str) -> None:
-    check(GOOD[name], SHAPE, T0)
+    check_report(GOOD[name], SHAPE, T0)
 
 
 @pytest.mark.parametrize("begins", BAD)
 def test_an_impossible_report_is_refused_with_its_field(begins: str) -> None:
     with pytest.raises(ImplausibleReport) as refused:
-        check(BAD[begins], SHAPE, T0)
+        check_report(BAD[begins], SHAPE, T0)
 
     assert str(refused.value).startswith(begins)
 
@@ -110,5 +110,5 @@ def test_an_impossible_report_is_refused_with_its_field(begins: str) -> None:
 def test_the_refusal_never_repeats_what_was_sent(address: str, phase: str) -> None:
     sent: Report = replace(report(1), address="\0" + address, phase=phase + "\0")
     with pytest.raises(ImplausibleReport) as refused:
-        check(sent, SHAPE, T0)
+        check_report(sent, SHAPE, T0)
     assert "\0" not in str(refused.value)

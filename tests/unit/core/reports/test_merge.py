@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.core.facts import AgentFacts
-from muster.core.reports.merge import merge
+from muster.core.reports.merge import merge_report
 from muster_worker.contract.schema import AgentPhase, LauncherEnd, MetricValue, RankReport, RankState, Report
 from unit.core.reports.rank_reports import T0, exited, report, running
 
@@ -61,7 +61,7 @@ arrivals = st.lists(st.tuples(reports(), st.sampled_from([T0, T0 + 1.0, T0 + 2.5
 def facts(come: list[Arrival]) -> AgentFacts:
     agent: AgentFacts | None = None
     for arrived, at in come:
-        agent = merge(agent, arrived, at)
+        agent = merge_report(agent, arrived, at)
     assert agent is not None
     return agent
 
@@ -179,6 +179,6 @@ def test_merging_never_changes_what_it_was_given() -> None:
     current = merged((report(1, running(0)), T0))
     before = repr(current)
 
-    reduce(lambda facts, number: merge(facts, report(number, exited(0)), T0), range(2, 5), current)
+    reduce(lambda facts, number: merge_report(facts, report(number, exited(0)), T0), range(2, 5), current)
 
     assert repr(current) == before

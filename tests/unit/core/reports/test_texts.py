@@ -8,7 +8,7 @@ from dataclasses import replace
 from muster.collector.memory_shares import MemoryShares
 from muster.collector.pod_directory import Member
 from muster.collector.store import RankStore
-from muster.core.reports.check import Shape
+from muster.core.reports.check import JobShape
 from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
 
 MIB = 1024 * 1024
@@ -36,8 +36,8 @@ def report(job: str, node: int, sequence: int = 1) -> Report:
 def store() -> RankStore:
     found = RankStore(MemoryShares(per_namespace=4 * MIB, total=8 * MIB, floor=2 * MIB))
     for number in range(3):
-        found.register(Shape(f"evil-{number}", 20, PROCS, 0.0, f"evil-{number}"))
-    found.register(Shape("good", 1, PROCS, 0.0, "team"))
+        found.register(JobShape(f"evil-{number}", 20, PROCS, 0.0, f"evil-{number}"))
+    found.register(JobShape("good", 1, PROCS, 0.0, "team"))
     return found
 
 
@@ -70,7 +70,7 @@ def test_a_namespace_keeps_its_words_while_others_have_too_many() -> None:
 
 def test_what_is_forgotten_takes_no_room() -> None:
     shares = MemoryShares(per_namespace=4 * MIB, total=8 * MIB, floor=0)
-    here, shape = RankStore(shares), Shape("good", 2, PROCS, 0.0, "team")
+    here, shape = RankStore(shares), JobShape("good", 2, PROCS, 0.0, "team")
     here.register(shape)
     for node in range(2):
         here.record(Member("good", node, 0), report("good", node), 100.0)
@@ -86,7 +86,7 @@ def test_what_is_forgotten_takes_no_room() -> None:
 
 def test_the_phases_of_many_ranks_take_bounded_memory() -> None:
     here = RankStore(MemoryShares(per_namespace=PROCS * 256, total=8 * MIB, floor=0))
-    here.register(Shape("evil", 1, PROCS, 0.0, "evil"))
+    here.register(JobShape("evil", 1, PROCS, 0.0, "evil"))
     ranks = tuple(
         RankReport(rank, rank, RankState.RUNNING, phase=f"{rank}\U0001f600".ljust(256, "x")) for rank in range(PROCS)
     )

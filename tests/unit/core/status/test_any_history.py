@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from muster.api.status.status import Status
 from muster.core.actions import KillNode
 from muster.core.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest
-from muster.core.reports.merge import merge
+from muster.core.reports.merge import merge_report
 from muster_worker.contract.schema import AgentPhase, CommandKind, RankReport, RankState, Report
 from support.searches import examples
 from unit.core.builders import HEARTBEAT_SECONDS, START, T0, UID, command, job, status_of
@@ -187,7 +187,7 @@ def status_after(mail: Sequence[tuple[Report, float]], *, each: bool) -> Status:
     process = ProcessFacts(ProcessState.RUNNING, started_at=T0)
     status = Status()
     for index, (report, at) in enumerate(mail):
-        allowed[report.node] = merge(allowed[report.node], report, at)
+        allowed[report.node] = merge_report(allowed[report.node], report, at)
         if each or index == len(mail) - 1:
             nodes = (
                 NodeFacts(node, f"digits-{node}", process, allowed[node], command(CommandKind.STOP, 2.0))

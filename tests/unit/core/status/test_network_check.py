@@ -11,9 +11,9 @@ from muster.api.status.status import Status
 from muster.core.facts import NodeFacts
 from muster.core.status.events import list_new_events, list_past_events
 from muster.core.status.network import (
-    MAX_SLOW,
+    MAX_SLOW_NODES,
     SLOW_FACTOR,
-    Speed,
+    NodeSpeed,
     build_network_status,
     find_slow_nodes,
     summarise_check,
@@ -100,7 +100,7 @@ def test_ten_thousand_nodes_are_a_small_status() -> None:
     result = build_network_status((*slow, *(measured(number) for number in range(4000, 10_000))))
     assert result is not None
     assert result.check is not None
-    assert (result.check.slow_count, len(result.check.slow)) == (4000, MAX_SLOW)
+    assert (result.check.slow_count, len(result.check.slow)) == (4000, MAX_SLOW_NODES)
     assert len(result.model_dump_json(by_alias=True).encode()) < 12 * 1024
 
 
@@ -123,7 +123,7 @@ def test_a_slow_node_is_one_event_and_the_job_goes_on() -> None:
 
 @given(st.lists(st.floats(0, 1e6), min_size=3, max_size=40))
 def test_fewer_than_half_are_slow(mbps: list[float]) -> None:
-    speeds = [Speed(number, f"digits-{number}", value, 40.0) for number, value in enumerate(mbps)]
+    speeds = [NodeSpeed(number, f"digits-{number}", value, 40.0) for number, value in enumerate(mbps)]
     slow = find_slow_nodes(speeds)
     middle = sorted(mbps)[len(mbps) // 2]
     assert all(one.mbps * SLOW_FACTOR <= middle for one in slow)

@@ -85,9 +85,7 @@ def test_want_of_capacity_is_a_condition_that_passes() -> None:
     assert status.phase == "Pending"
     assert _condition(status, "Scheduled") == ("False", "InsufficientCapacity")
     assert _condition(status, "Stalled") == ("False", "Waiting")
-    assert status.message.startswith(
-        "CapacityError: Unable to provision requested ML compute capacity; muster asks"
-    )
+    assert status.message.startswith("CapacityError: Unable to provision requested ML compute capacity; muster asks")
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ class ToolkitBackend:
         if process.exit_code == 0:
             return None
         result = f"exit code {process.exit_code}" if process.signal is None else f"signal {process.signal}"
-        failure = rank_output.clean(self._failure_file(), limit=MAX_FAILURE_CHARS)
+        failure = rank_output.sanitize_line(self._failure_file(), limit=MAX_FAILURE_CHARS)
         return Problem("LauncherFailed", f"SageMaker's toolkit ended with {result}{f': {failure}' if failure else ''}")
 
     def _failure_file(self) -> str:

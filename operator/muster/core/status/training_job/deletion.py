@@ -19,7 +19,7 @@ LEFT_RUNNING = "TrainingJobLeftRunning"
 def build_deletion_status(  # noqa: PLR0917 - the results of one reconcile
     metadata: Metadata, previous: Status, facts: TrainingFacts, plan: DeletionStep, generation: int, now: float
 ) -> Status:
-    """Add to `previous` how far muster has stopped the training job at `now` (Unix seconds)."""
+    """Add to `previous` whether muster has stopped the training job at `now` (Unix seconds)."""
     kept = previous.model_copy(update={"observed_generation": generation})
     record = get_sagemaker_status(previous)
     if isinstance(plan, RemoveFinalizer):
@@ -40,7 +40,7 @@ def build_deletion_status(  # noqa: PLR0917 - the results of one reconcile
 
 
 def describe_left_running(metadata: Metadata, previous: Status, facts: TrainingFacts, why: str) -> str:
-    """The message about a training job that muster could not stop, with the command that stops it."""
+    """Describe a training job that muster could not stop, with the command that stops it."""
     record = get_sagemaker_status(previous)
     if record is None and facts.training is None:
         subject, remedy = "A training job of this job", "Look for it"
@@ -49,7 +49,9 @@ def describe_left_running(metadata: Metadata, previous: Status, facts: TrainingF
     else:
         # Don't trust the name in the status: a user may have edited it, and others copy the command.
         name = (
-            facts.training.name if facts.training is not None else build_training_job_name(metadata, _attempt(record))
+            facts.training.name
+            if facts.training is not None
+            else build_training_job_name(metadata, _get_attempt(record))
         )
         place = facts.observed_location or (
             facts.location if record is None else Location(record.region, record.assume_role_arn)
@@ -58,16 +60,16 @@ def describe_left_running(metadata: Metadata, previous: Status, facts: TrainingF
     role = f" (as {place.assume_role_arn})" if place.assume_role_arn else ""
     return truncate_message(
         f"{subject} may still run, and cost money: muster can't stop it, and releases the resource. {remedy}{role}: "
-        f"`aws sagemaker {command} --region {_safe_region(place.region)}`. {why}"
+        f"`aws sagemaker {command} --region {_sanitize_region(place.region)}`. {why}"
     )
 
 
-def _safe_region(region: str) -> str:
-    """Return a region that is safe in a shell command, because anybody may edit the status."""
+def _sanitize_region(region: str) -> str:
+    """Return the region if it is safe in a shell command, because a user may have edited the status."""
     return region if re.fullmatch(REGION_PATTERN, region) else "REGION"
 
 
-def _attempt(record: SageMakerStatus | None) -> int:
+def _get_attempt(record: SageMakerStatus | None) -> int:
     return 0 if record is None else record.attempt
 
 

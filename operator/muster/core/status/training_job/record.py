@@ -10,7 +10,7 @@ from muster.api.status.sagemaker import (
     SecondaryStatus,
 )
 from muster.api.timestamps import format_timestamp
-from muster.core.failure.rank_output import clean
+from muster.core.failure.rank_output import sanitize_line
 from muster.core.status.truncate import truncate_message
 from muster.core.status.views import StatusInput
 from muster.core.training_job.attempt_state import CapacityWait, get_sagemaker_status
@@ -20,14 +20,14 @@ from muster.core.training_job.name import build_training_job_name
 from muster.core.training_job.state import TrainingState
 
 MAX_MESSAGE_CHARS = 256
-"""The limit of SageMaker's message about a secondary status; its own messages are shorter."""
+"""The maximum length of the message about a secondary status. SageMaker's messages are shorter."""
 
 _CONSOLES = {"cn": "console.amazonaws.cn", "us-gov": "console.amazonaws-us-gov.com"}
 """The consoles of the other AWS partitions, by the prefix of their regions."""
 
 
 def build_console_url(region: str, name: str) -> str:
-    """The training job's page in the AWS console."""
+    """Return the URL of the training job in the AWS console."""
     host_suffix = next((host for prefix, host in _CONSOLES.items() if region.startswith(f"{prefix}-")), None)
     host = (
         f"{region}.console.aws.amazon.com"
@@ -42,27 +42,29 @@ def build_console_url(region: str, name: str) -> str:
 def build_training_record(
     status_input: StatusInput, state: TrainingState, tried_at: float | None
 ) -> BackendStatus | None:
-    """The record of the current training job and its predecessors.
+    """Return the record of the current training job and its predecessors.
 
-    `tried_at` is set when muster is about to request one (Unix seconds).
+    `tried_at` is the current time if muster is about to request a training job (Unix seconds); None otherwise.
     """
     record = get_sagemaker_status(status_input.previous)
     if tried_at is not None:
         return BackendStatus(sagemaker=_build_next_record(status_input, state, tried_at))
-    if state.observed.training is None or not status_input.previous.was_started:
-        record = None if record is None else record.model_copy(update={"retry": _retry(state.attempt_state.waiting)})
+    if state.facts.training is None or not status_input.previous.was_started:
+        record = (
+            None if record is None else record.model_copy(update={"retry": _build_retry(state.attempt_state.waiting)})
+        )
         return None if record is None else BackendStatus(sagemaker=record)
     if record is None:
-        record = _make_record(status_input, state, state.observed.training.created_at)
+        record = _make_record(status_input, state, state.facts.training.created_at)
     # Prefer the region and role of the observation to those in the status.
-    location = state.observed.observed_location or Location(record.region, record.assume_role_arn)
+    location = state.facts.observed_location or Location(record.region, record.assume_role_arn)
     current_fields = {
         "region": location.region,
         "assume_role_arn": location.assume_role_arn,
-        "retry": _retry(state.attempt_state.waiting),
+        "retry": _build_retry(state.attempt_state.waiting),
     }
     return BackendStatus(
-        sagemaker=record.model_copy(update={**_describe(state.observed.training, location.region), **current_fields})
+        sagemaker=record.model_copy(update={**_describe(state.facts.training, location.region), **current_fields})
     )
 
 
@@ -70,12 +72,12 @@ def _build_next_record(status_input: StatusInput, state: TrainingState, tried_at
     previous = get_sagemaker_status(status_input.previous)
     earlier = () if previous is None else previous.earlier
     if previous is not None and previous.attempt < state.attempt_state.attempt:
-        last = state.observed.training if status_input.previous.was_started else None
+        last = state.facts.training if status_input.previous.was_started else None
         current = previous if last is None else previous.model_copy(update=_describe(last, previous.region))
         earlier = (*earlier, _make_earlier_job(current, last))
     record = _make_record(status_input, state, tried_at)
     return record.model_copy(
-        update={"earlier": earlier[-MAX_EARLIER_JOBS:], "retry": _retry(state.attempt_state.waiting)}
+        update={"earlier": earlier[-MAX_EARLIER_JOBS:], "retry": _build_retry(state.attempt_state.waiting)}
     )
 
 
@@ -85,8 +87,8 @@ def _make_record(status_input: StatusInput, state: TrainingState, tried_at: floa
         training_job_name=build_training_job_name(metadata, attempt),
         attempt=attempt,
         restarts=state.attempt_state.restarts,
-        region=state.observed.location.region,
-        assume_role_arn=state.observed.location.assume_role_arn,
+        region=state.facts.location.region,
+        assume_role_arn=state.facts.location.assume_role_arn,
         tried_at=format_timestamp(tried_at),
     )
 
@@ -107,7 +109,7 @@ def _make_earlier_job(record: SageMakerStatus, training: TrainingJob | None) -> 
     )
 
 
-def _retry(waiting: CapacityWait | None) -> Retry | None:
+def _build_retry(waiting: CapacityWait | None) -> Retry | None:
     if waiting is None:
         return None
     return Retry(
@@ -125,14 +127,14 @@ def _describe(training: TrainingJob, region: str) -> dict[str, object]:
         "arn": training.arn,
         "status": training.status,
         "secondary_status": training.secondary_status,
-        "status_message": clean(spans[-1].message, limit=MAX_MESSAGE_CHARS) or None if spans else None,
+        "status_message": sanitize_line(spans[-1].message, limit=MAX_MESSAGE_CHARS) or None if spans else None,
         "failure_reason": truncate_message(training.failure_reason) if training.failure_reason else None,
         "history": tuple(
             SecondaryStatus(
                 status=span.status,
                 started_at=format_timestamp(span.started_at),
                 ended_at=None if span.ended_at is None else format_timestamp(span.ended_at),
-                message=clean(span.message, limit=MAX_MESSAGE_CHARS),
+                message=sanitize_line(span.message, limit=MAX_MESSAGE_CHARS),
             )
             for span in spans
         ),

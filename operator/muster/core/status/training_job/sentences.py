@@ -1,7 +1,7 @@
 """The status' message of a job on SageMaker: one sentence."""
 
 from muster.api.status.status import Progress
-from muster.core.failure.rank_output import clean
+from muster.core.failure.rank_output import sanitize_line
 from muster.core.outcome import DEADLINE_EXCEEDED, Verdict
 from muster.core.status.sentences import describe_end, describe_running
 from muster.core.status.truncate import truncate_message
@@ -12,15 +12,15 @@ from muster.core.training_job.name import build_training_job_name
 from muster.core.training_job.state import TrainingState
 
 MAX_CHARS = 600
-"""The limit of SageMaker's text in a message: it quotes the end of a container's output."""
+"""The maximum length of SageMaker's text in a message, which may contain the end of a container's output."""
 
 
 def describe_training(status_input: StatusInput, progress: Progress | None, state: TrainingState) -> str:
     """Describe the current state, or how the job ended, in one line that is short enough for the status."""
     if status_input.outcome.verdict is Verdict.SUSPENDED:
-        return truncate_message(_describe_suspension(status_input, state.observed))
+        return truncate_message(_describe_suspension(status_input, state.facts))
     if status_input.outcome.is_decided:
-        return truncate_message(_describe_training_end(status_input, progress, state.observed))
+        return truncate_message(_describe_training_end(status_input, progress, state.facts))
     return truncate_message(_describe_problem(state) or _describe_progress(status_input, progress, state))
 
 
@@ -33,11 +33,11 @@ def _describe_problem(state: TrainingState) -> str | None:
 def _describe_progress(status_input: StatusInput, progress: Progress | None, state: TrainingState) -> str:
     if state.attempt_state.is_next and state.attempt_state.last_failure is not None:
         return _prepend_restart_reason(state, "another training job follows")
-    if state.observed.training is None or state.attempt_state.is_next:
+    if state.facts.training is None or state.attempt_state.is_next:
         return f"Training job {_training_job_name(status_input)} is about to be created"
     if any(view.state not in (PENDING, STARTING) and view.reason != NOT_REPORTED for view in status_input.views):
         return describe_running(status_input, progress)
-    return _describe_secondary_status(state.observed.training)
+    return _describe_secondary_status(state.facts.training)
 
 
 def _describe_suspension(status_input: StatusInput, facts: TrainingFacts) -> str:
@@ -61,7 +61,7 @@ def _describe_training_end(status_input: StatusInput, progress: Progress | None,
 
 
 def _describe_training_job_end(training: TrainingJob) -> str:
-    sentence = clean(classify_training_failure(training).message, limit=MAX_CHARS)
+    sentence = sanitize_line(classify_training_failure(training).message, limit=MAX_CHARS)
     return f"Training job {training.name} {'failed' if training.status == FAILED else 'was stopped'}: {sentence}"
 
 
@@ -70,12 +70,14 @@ def _prepend_restart_reason(state: TrainingState, then: str) -> str:
     before = state.attempt_state.last_failure
     if before is None or before.sequel is not NextStep.RESTART:
         return then
-    return f"{clean(before.message, limit=MAX_CHARS).rstrip('.')}; restart {state.attempt_state.restarts}: {then}"
+    return (
+        f"{sanitize_line(before.message, limit=MAX_CHARS).rstrip('.')}; restart {state.attempt_state.restarts}: {then}"
+    )
 
 
 def _describe_secondary_status(training: TrainingJob) -> str:
     spans = training.history
-    message = clean(spans[-1].message, limit=MAX_CHARS) if spans else ""
+    message = sanitize_line(spans[-1].message, limit=MAX_CHARS) if spans else ""
     return f"{training.secondary_status}: {message}" if message else f"SageMaker says {training.secondary_status}"
 
 

@@ -1,4 +1,4 @@
-"""Compute the status of a job on SageMaker: the parts that all jobs have, and its training jobs."""
+"""Compute the status of a job on SageMaker: the fields that all jobs have, and the record of its training jobs."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from muster.api.status.status import REFUSED, NodeCounts, Progress, Status
 from muster.api.timestamps import format_timestamp
 from muster.core.facts import ProcessState
 from muster.core.outcome import Outcome, Verdict
-from muster.core.status.conditions import conditions, refusal_before_start
+from muster.core.status.conditions import build_conditions, find_refusal_before_start
 from muster.core.status.ended_status import build_ended_status
 from muster.core.status.hang import build_hang_record
 from muster.core.status.progress import MAX_METRICS, build_progress
@@ -41,30 +41,30 @@ def summarise_training_job(  # noqa: PLR0917 - the results of one reconcile
     actions: Sequence[TrainingAction],
     now: float,
 ) -> Status:
-    """The job's status at `now` (Unix seconds). A job that has ended keeps its status."""
-    facts, generation = state.observed, job.metadata.generation
+    """Return the job's status at `now` (Unix seconds). A job that has ended keeps its status."""
+    facts, generation = state.facts, job.metadata.generation
     if previous.final_condition is not None:
         return build_ended_status(previous, generation, now)
-    # Without an observation, keep the previous one.
+    # Without an observation, keep the previous status.
     if facts.observation_failure is not None and facts.training is None and get_sagemaker_status(previous) is not None:
         return build_unobserved_status(previous, state.nodes.problem, generation, now)
     status_input = StatusInput(job, previous, state.nodes, outcome, now)
-    progress = _progress(status_input, facts)
-    phase = _phase(status_input, state)
+    progress = _combine_progress(status_input, facts)
+    phase = _choose_phase(status_input, state)
     message = describe_training(status_input, progress, state)
     creates = any(isinstance(action, CreateTrainingJob) for action in actions)
     return Status(
         observed_generation=generation,
         phase=phase,
         message=message,
-        conditions=conditions(status_input, phase, message),
-        nodes=NodeCounts(desired=job.spec.nodes, ready=_ready(status_input)),
+        conditions=build_conditions(status_input, phase, message),
+        nodes=NodeCounts(desired=job.spec.nodes, ready=_count_ready_nodes(status_input)),
         ranks=build_rank_status(status_input),
         progress=progress,
         hang=build_hang_record(status_input),
         backend=build_training_record(status_input, state, now if creates else None),
         attempt=state.attempt_state.attempt if creates or _has_started(previous, state) else previous.attempt,
-        start_time=_start_time(status_input, facts, creates=creates),
+        start_time=_choose_start_time(status_input, facts, creates=creates),
         completion_time=format_timestamp(now) if phase in ("Succeeded", "Failed") else None,
     )
 
@@ -73,13 +73,13 @@ def _has_started(previous: Status, state: TrainingState) -> bool:
     return previous.was_started and not state.attempt_state.is_next
 
 
-def _phase(status_input: StatusInput, state: TrainingState) -> str:
-    outcome, training = status_input.outcome, state.observed.training
+def _choose_phase(status_input: StatusInput, state: TrainingState) -> str:
+    outcome, training = status_input.outcome, state.facts.training
     if outcome.is_decided and not outcome.is_idle:
         return "Stopping"
     if outcome.is_decided:
         return _FINAL_PHASES[outcome.verdict]
-    if refusal_before_start(status_input) is not None and (training is None or state.attempt_state.is_next):
+    if find_refusal_before_start(status_input) is not None and (training is None or state.attempt_state.is_next):
         return REFUSED
     # A training job failed or could not start, and another one follows.
     if state.attempt_state.is_next:
@@ -102,13 +102,13 @@ def _choose_training_phase(status_input: StatusInput, training: TrainingJob) -> 
     return _PHASES.get(training.secondary_status, "Starting")
 
 
-def _ready(status_input: StatusInput) -> int:
+def _count_ready_nodes(status_input: StatusInput) -> int:
     nodes = status_input.facts.nodes
     running = (node for node in nodes if node.process.state is ProcessState.RUNNING)
     return sum(not status_input.facts.is_silent(node, status_input.now) for node in running)
 
 
-def _progress(status_input: StatusInput, facts: TrainingFacts) -> Progress | None:
+def _combine_progress(status_input: StatusInput, facts: TrainingFacts) -> Progress | None:
     """Combine the ranks' metrics with those that SageMaker read from the output."""
     progress = build_progress(status_input)
     training = facts.training
@@ -135,10 +135,10 @@ def _progress(status_input: StatusInput, facts: TrainingFacts) -> Progress | Non
     )
 
 
-def _start_time(status_input: StatusInput, facts: TrainingFacts, *, creates: bool) -> str | None:
-    """When the first training job was requested.
+def _choose_start_time(status_input: StatusInput, facts: TrainingFacts, *, creates: bool) -> str | None:
+    """Return when muster requested the first training job.
 
-    It is written before the request, so that no job starts twice.
+    The status has this time before the request, so that no job starts twice.
     """
     outcome = status_input.outcome
     if outcome.verdict is Verdict.SUSPENDED and outcome.is_idle:

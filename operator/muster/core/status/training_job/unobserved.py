@@ -1,4 +1,4 @@
-"""The status of a job that muster can't observe at the moment: the previous status, with the reason."""
+"""The status of a job that muster can't observe at the moment: the previous status with the reason."""
 
 from muster.api.status.status import Status
 from muster.core.facts import Problem
@@ -8,7 +8,7 @@ from muster.core.status.truncate import truncate_message
 
 
 def build_unobserved_status(previous: Status, problem: Problem | None, generation: int, now: float) -> Status:
-    """Add to `previous` why AWS can't be reached: to the message, and to Stalled if a user has to act.
+    """Add the problem with AWS to the message of `previous`, and to the condition Stalled if a user has to act.
 
     `problem` is None while the failure is too recent to report. `now` is in Unix seconds.
     """
