@@ -2,15 +2,15 @@
 
 from muster.core.facts import RankFacts
 
-LEARNING_SECONDS = 30.0
+STEP_COUNT_DELAY_SECONDS = 30.0
 """The status mentions a missing step count only after this time, because importing torch takes seconds."""
 
 _EARLY_REASONS = ("NotHooked", "NoTorch")
 """Reasons that also apply to a rank that has just started."""
 
 
-def no_step_reason_at(rank: RankFacts) -> float | None:
+def find_no_step_reason_time(rank: RankFacts) -> float | None:
     """Return from when the status may mention the rank's reason, in Unix seconds; None: not before the rank starts."""
     if rank.report.no_step_reason not in _EARLY_REASONS:
         return 0.0
-    return None if rank.started_at is None else rank.started_at + LEARNING_SECONDS
+    return None if rank.started_at is None else rank.started_at + STEP_COUNT_DELAY_SECONDS
