@@ -5,11 +5,11 @@ from typing import ClassVar, Dict, Mapping, Sequence, Tuple
 from muster_worker.contract.schema import Plan
 from muster_worker.launchers import commands
 from muster_worker.launchers.base import FindProgram, Launcher, ProcessSpec, Reason
-from muster_worker.launchers.environment import WORLD, NodeContext
+from muster_worker.launchers.environment import WORLD_REASON, NodeContext
 
 
 class Greeting(Launcher):
-    variables: ClassVar[Mapping[str, Reason]] = dict.fromkeys(("RANK", "LOCAL_RANK", "WORLD_SIZE"), WORLD)
+    variables: ClassVar[Mapping[str, Reason]] = dict.fromkeys(("RANK", "LOCAL_RANK", "WORLD_SIZE"), WORLD_REASON)
     options: ClassVar[Mapping[str, Reason]] = {"greeting": ("spec.launcher.greeting", "what the shell says first")}
 
     def list_processes(

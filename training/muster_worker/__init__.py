@@ -1,4 +1,4 @@
-"""muster's package in the training image: the agent, wrapper and hook; scripts use `report`, `phase` and `stopping`."""
+"""muster's package in the training image: the agent, wrapper and hook. Scripts call `report`, `phase`, `stopping`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from muster_worker.rank.phases import phase as phase
     from muster_worker.rank.stopping import stopping as stopping
-    from muster_worker.rank.user import report as report
+    from muster_worker.rank.user_report import report as report
 
 
 def __getattr__(name: str) -> object:
     # Import on demand: a rank's wrapper imports this package, and its start-up delays the training.
     if name == "report":
-        from muster_worker.rank.user import report
+        from muster_worker.rank.user_report import report
 
         return report
     if name == "stopping":

@@ -102,4 +102,4 @@ def test_a_node_that_misses_the_end_of_the_attempt_hears_of_it_from_its_peer(wor
     world.send(CommandKind.STOP, nodes=[0])
     world.wait_ended(0)
     assert world.agents[1].wait(PATIENCE_SECONDS) != 0
-    assert "the operator has ended this attempt, as another node of the job says" in world.log(1)
+    assert "another node of the job reports that the operator has ended this attempt" in world.log(1)

@@ -18,7 +18,7 @@ from muster.collector.server.refusal import Reason
 from muster.core.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.peers import select_peers
 from muster.core.reports.check import MAX_INTERFACE_CHARS, JobShape, check_report
-from muster_worker.agent.collector_client import MAX_ANSWER_BYTES, CollectorClient, Trust
+from muster_worker.agent.collector_client import MAX_ANSWER_BYTES, CollectorClient, TrustedAuthorities
 from muster_worker.contract import wire
 from muster_worker.contract.network import Link
 from muster_worker.contract.schema import Command, CommandKind, Credentials, Peer, Plan, Report
@@ -52,7 +52,7 @@ async def site() -> AsyncIterator[Site]:
 def agent(site: Site, node: int, folder: Path) -> CollectorClient:
     token = folder / f"token-{node}"
     token.write_text(site.token(node))
-    return CollectorClient(site.url, Trust(site.certificate.authority, lambda: None), str(token))
+    return CollectorClient(site.url, TrustedAuthorities(site.certificate.authority, lambda: None), str(token))
 
 
 def ask_and_not_read(site: Site) -> ssl.SSLSocket:

@@ -16,7 +16,7 @@ import pytest
 
 from fakes.rank_side_agent import PYTHONS, Agent, Heard
 from integration.run.muster_run import await_true
-from muster_worker.agent.fork_server import spawn
+from muster_worker.agent.fork_server import start_server
 from muster_worker.fork_server.command import PythonCommand
 from muster_worker.machine.processes import process_exists
 from muster_worker.rank.hook_environment import FORK_SERVER, SCOPE_RANK, with_hook
@@ -83,7 +83,7 @@ def fork_server(agent: Agent) -> Iterator[Callable[..., int]]:
         parsed = PythonCommand(python, options, "train.py", "")
         environment = with_hook(variables, str(agent.archive), SCOPE_RANK)
         with chdir(agent.folder):
-            pids.append(spawn(parsed, ("torch",), environment, _socket(agent)))
+            pids.append(start_server(parsed, ("torch",), environment, _socket(agent)))
         return pids[-1]
 
     yield start

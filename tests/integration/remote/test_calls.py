@@ -101,9 +101,9 @@ def test_a_client_that_dies_ends_all_that_it_started(rank_group: RemoteRankGroup
     script = "trap '' TERM; (setsid sh -c \"trap '' TERM; echo there; sleep 300\" &); echo here; sleep 300"
     called = rank_group.call("algo-2", script)
     rank_group.turn_until(lambda: called.out.read_text().count("here") >= 1 and "there" in called.out.read_text())
-    rank_group.turn_until(lambda: len(processes.find_by_variable(b"MUSTER_CALL=1.1")) >= 4)
+    rank_group.turn_until(lambda: len(processes.find_by_environment(b"MUSTER_CALL=1.1")) >= 4)
     os.kill(called.pid, signal.SIGTERM)
-    rank_group.turn_until(lambda: not processes.find_by_variable(b"MUSTER_CALL=1.1"), seconds=30)
+    rank_group.turn_until(lambda: not processes.find_by_environment(b"MUSTER_CALL=1.1"), seconds=30)
     rank_group.turn_until(lambda: not rank_group.calls[1]._incoming)
 
 
@@ -111,7 +111,7 @@ def test_what_a_good_end_leaves_is_left(rank_group: RemoteRankGroup) -> None:
     called = rank_group.call("algo-2", "setsid sleep 300 & exit 0")
     assert rank_group.ended(called) == 0
     rank_group.turn_until(lambda: not rank_group.calls[1]._incoming)
-    assert len(processes.find_by_variable(b"MUSTER_CALL=1.1")) == 1
+    assert len(processes.find_by_environment(b"MUSTER_CALL=1.1")) == 1
 
 
 def test_a_node_that_listens_late(rank_group: RemoteRankGroup) -> None:

@@ -190,9 +190,9 @@ def test_a_second_request_ends_what_the_first_started(rank_group: RemoteRankGrou
     connection = client(rank_group, rank_group.credentials())
     request = frames.encode(frames.RUN, b"sleep 300")
     connection.send(request)
-    rank_group.turn_until(lambda: bool(processes.find_by_variable(b"MUSTER_CALL=1.1")))
+    rank_group.turn_until(lambda: bool(processes.find_by_environment(b"MUSTER_CALL=1.1")))
     connection.send(request)
-    rank_group.turn_until(lambda: not processes.find_by_variable(b"MUSTER_CALL=1.1"), seconds=30)
+    rank_group.turn_until(lambda: not processes.find_by_environment(b"MUSTER_CALL=1.1"), seconds=30)
 
 
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

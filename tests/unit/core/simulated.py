@@ -15,7 +15,7 @@ from muster.core.judge import judge
 from muster.core.members import set_node_count
 from muster.core.reports.merge import merge_report
 from muster.core.status.summarise import summarise
-from muster_worker.agent.termination import summary
+from muster_worker.agent.termination import build_summary
 from muster_worker.contract.collectives import GroupCollective
 from muster_worker.contract.schema import (
     AgentPhase,
@@ -207,7 +207,7 @@ class SimulatedNode:
         if self.is_alive:
             for entry in self.ranks:
                 entry.end(at, None, 9)
-            text = summary(self._report(at), exit_code or 0).decode() if signal is None else ""
+            text = build_summary(self._report(at), exit_code or 0).decode() if signal is None else ""
             self.process = replace(
                 self.process,
                 state=ProcessState.EXITED,

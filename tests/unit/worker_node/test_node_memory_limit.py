@@ -2,7 +2,7 @@ import pytest
 
 from muster_worker.agent.state import Event, LauncherRecord, RankEnded
 from muster_worker.contract.schema import EndReason
-from muster_worker.rank_group.memory_limit import OomKillDetector, counter_files, read_count
+from muster_worker.rank_group.memory_limit import OomKillDetector, list_counter_files, read_count
 
 CONTROL = "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"
 EVENTS = "low 0\nhigh 0\nmax 12\noom 2\noom_kill 2\noom_group_kill 1\n"
@@ -40,7 +40,7 @@ def test_the_counter_is_read(text: str, count: int | None) -> None:
     ],
 )
 def test_the_counter_is_looked_for_where_the_process_is_and_where_containers_have_it(cgroups: str, first: str) -> None:
-    files = counter_files(cgroups)
+    files = list_counter_files(cgroups)
 
     assert files[0] == first
     assert files[-2:] == ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")

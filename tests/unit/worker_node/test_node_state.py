@@ -21,7 +21,7 @@ from muster_worker.agent.state import (
     begin_attempt,
     exit_code,
 )
-from muster_worker.agent.termination import MAX_BYTES, summary
+from muster_worker.agent.termination import MAX_BYTES, build_summary
 from muster_worker.contract import wire
 from muster_worker.contract.schema import (
     MAX_LAST_LINES,
@@ -126,13 +126,13 @@ def test_exit_code(events: tuple[Event, ...], code: int) -> None:
 def test_an_agent_that_started_nothing_has_not_succeeded(terminated: bool, code: int) -> None:  # noqa: FBT001
     state = NodeState("uid", 0, 1, terminated_at=1.0 if terminated else None)
     assert exit_code(state) == code
-    word = json.loads(summary(make_report(Snapshot(state, {}), 1, 2.0), code))
+    word = json.loads(build_summary(make_report(Snapshot(state, {}), 1, 2.0), code))
     assert (word["ranks"], word["succeeded"], word["terminated"]) == (0, 0, terminated)
 
 
 def test_the_summary_counts_who_came_to_a_good_end_of_their_own() -> None:
     state = a_state(RankEnded(2, 1.0, 0), StopBegan(2.0), RankEnded(3, 3.0, 0))
-    word = json.loads(summary(make_report(Snapshot(state, {}), 1, 4.0), 1))
+    word = json.loads(build_summary(make_report(Snapshot(state, {}), 1, 4.0), 1))
     assert (word["ranks"], word["succeeded"]) == (2, 1)
 
 
@@ -171,7 +171,7 @@ def test_the_summary_fits_and_is_json(letter: str) -> None:
     lines = (letter * MAX_LINE_CHARS,) * MAX_LAST_LINES
     state = a_state(RankEnded(3, 1.0, 7), ProblemFound(AgentProblem("NoPort", letter * 5000)))
     report = make_report(Snapshot(state, {3: Observation(lines)}, lines), 1, 100.0)
-    text = summary(report, 7)
+    text = build_summary(report, 7)
     assert len(text) <= MAX_BYTES
     assert json.loads(text)["firstFailure"]["rank"] == 3
 

@@ -33,7 +33,7 @@ def asker() -> Iterator[socket.socket]:
 
 def ask(own: socket.socket, port: int, attempt: int) -> Ping | None:
     """Ask node 0 about an attempt; None without an answer."""
-    own.sendto(encode(Ping(PingKind.ASK, 1, 0, NONCE), bytes.fromhex(KEYS[attempt])), ("127.0.0.1", port))
+    own.sendto(encode(Ping(PingKind.PING, 1, 0, NONCE), bytes.fromhex(KEYS[attempt])), ("127.0.0.1", port))
     return decode(own.recv(PING_BYTES + 1), bytes.fromhex(KEYS[attempt]))
 
 
@@ -50,10 +50,10 @@ def test_the_answer_tells_the_state_of_the_attempt(asker: socket.socket) -> None
     pings.succeed(1)
     assert ask(asker, port, 1) == Ping(PingKind.SUCCEEDED, 0, 1, NONCE)
     pings.begin(command(CommandKind.START, 2, port, None))
-    assert ask(asker, port, 1) == Ping(PingKind.OVER, 0, 1, NONCE)
+    assert ask(asker, port, 1) == Ping(PingKind.ATTEMPT_ENDED, 0, 1, NONCE)
     assert ask(asker, port, 2) == Ping(PingKind.ALIVE, 0, 1, NONCE)
     pings.end(command(CommandKind.STOP, 2))
-    assert ask(asker, port, 2) == Ping(PingKind.OVER, 0, 1, NONCE)
+    assert ask(asker, port, 2) == Ping(PingKind.ATTEMPT_ENDED, 0, 1, NONCE)
 
 
 def test_strangers_get_no_answer(asker: socket.socket) -> None:
@@ -64,10 +64,10 @@ def test_strangers_get_no_answer(asker: socket.socket) -> None:
     for datagram in (
         b"",
         b"x" * PING_BYTES,
-        encode(Ping(PingKind.ASK, 1, 0, NONCE), bytes(32)),
-        encode(Ping(PingKind.ASK, 1, 5, NONCE), key),
+        encode(Ping(PingKind.PING, 1, 0, NONCE), bytes(32)),
+        encode(Ping(PingKind.PING, 1, 5, NONCE), key),
         encode(Ping(PingKind.ALIVE, 1, 0, NONCE), key),
-        encode(Ping(PingKind.OVER, 1, 0, NONCE), key),
+        encode(Ping(PingKind.ATTEMPT_ENDED, 1, 0, NONCE), key),
     ):
         asker.sendto(datagram, ("127.0.0.1", port))
     with pytest.raises(TimeoutError):
@@ -82,7 +82,7 @@ def test_a_node_asks_its_peer_until_it_answers(asker: socket.socket) -> None:
     pings.begin(command(CommandKind.START, 1, port, asker.getsockname()[1]))
     asker.settimeout(10.0)
     asked = [decode(asker.recv(PING_BYTES + 1), bytes.fromhex(KEYS[1])) for _ in range(2)]
-    assert all(ping is not None and (ping.kind, ping.sender, ping.receiver) == (PingKind.ASK, 0, 1) for ping in asked)
+    assert all(ping is not None and (ping.kind, ping.sender, ping.receiver) == (PingKind.PING, 0, 1) for ping in asked)
     assert len({ping.nonce for ping in asked if ping is not None}) == len(asked)
 
 
@@ -102,10 +102,10 @@ def test_a_node_stops_if_its_peer_says_that_the_attempt_is_over(asker: socket.so
         datagram, source = asker.recvfrom(PING_BYTES + 1)
         question = decode(datagram, key)
         assert question is not None
-        asker.sendto(encode(Ping(PingKind.OVER, 1, 0, question.nonce), key), source)
+        asker.sendto(encode(Ping(PingKind.ATTEMPT_ENDED, 1, 0, question.nonce), key), source)
         if stopped.wait(3.0):
             break
-    assert reasons == ["the operator has ended this attempt, as another node of the job says"]
+    assert reasons == ["another node of the job reports that the operator has ended this attempt"]
 
 
 def test_without_a_fence_there_is_no_port() -> None:

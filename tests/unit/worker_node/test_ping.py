@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from muster_worker.contract.ping import NONCE_BYTES, PING_BYTES, Ping, PingKind, decode, encode
 
 KEY = bytes(range(32))
-PING = Ping(PingKind.ASK, 1, 9_999, b"n" * NONCE_BYTES)
+PING = Ping(PingKind.PING, 1, 9_999, b"n" * NONCE_BYTES)
 
 
 @pytest.mark.parametrize("kind", PingKind.ALL)

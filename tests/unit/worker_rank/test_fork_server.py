@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster_worker.fork_server.command import PythonCommand, parse_command
-from muster_worker.fork_server.imports import TORCH, find_early_change, find_imports, read_sources
+from muster_worker.fork_server.imports import TORCH_MODULES, find_early_change, find_imports, read_sources
 from muster_worker.fork_server.request import LENGTH_BYTES, decode, encode, inherited_fds
 from muster_worker.fork_server.variables import find_difference, find_moved_code
 from muster_worker.rank import command_line
@@ -90,11 +90,11 @@ def test_a_variable_that_an_import_may_read_has_to_be_equal(
 @pytest.mark.parametrize(
     ("files", "modules"),
     [
-        ({"train.py": "import torch"}, TORCH),
-        ({"train.py": "def main():\n    import os, torch.nn as nn"}, TORCH),
-        ({"train.py": "from transformers import (\n    Trainer,\n)"}, TORCH),
-        ({"train.py": "import model", "model.py": "from torch import nn"}, TORCH),
-        ({"train.py": "from vit import model", "vit/__init__.py": "", "vit/model.py": "import torch"}, TORCH),
+        ({"train.py": "import torch"}, TORCH_MODULES),
+        ({"train.py": "def main():\n    import os, torch.nn as nn"}, TORCH_MODULES),
+        ({"train.py": "from transformers import (\n    Trainer,\n)"}, TORCH_MODULES),
+        ({"train.py": "import model", "model.py": "from torch import nn"}, TORCH_MODULES),
+        ({"train.py": "from vit import model", "vit/__init__.py": "", "vit/model.py": "import torch"}, TORCH_MODULES),
         ({"train.py": "import a", "a.py": "import b", "b.py": "import a"}, ()),
         ({"train.py": "import numpy, jax"}, ()),
         ({"train.py": "# import torch\nprint('torch')"}, ()),
@@ -144,7 +144,8 @@ def test_a_request_has_the_command_and_the_environment(command: list[str], envir
     data = encode(command, environment, mask, (7, 9))
     assert int.from_bytes(data[:LENGTH_BYTES], "big") == len(data) - LENGTH_BYTES
     request = decode(data[LENGTH_BYTES:])
-    assert (request.command, request.variables, request.mask, request.fds) == (command, environment, mask, [7, 9])
+    decoded = (request.command, request.variables, request.signal_mask, request.fds)
+    assert decoded == (command, environment, mask, [7, 9])
 
 
 @pytest.mark.parametrize("data", [b"", b"1\0", b"x\0", b"0\0" * 8, b"0\0" * 10])

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker.rank import progress_file, user
-from muster_worker.rank.optimizer_steps import Counter
+from muster_worker.rank import progress_file, user_report
+from muster_worker.rank.optimizer_steps import StepCounter
 from muster_worker.rank_group import progress
 from muster_worker.rank_group.progress import NoStepReason, Progress, find_no_step_reason
 
@@ -73,12 +73,12 @@ def test_the_first_step_is_the_first_one_made(seen: Progress, at: float | None) 
 
 def test_the_script_s_first_step_is_kept(tmp_path: Path) -> None:
     path, writer = _claimed(tmp_path)
-    user.start(writer)
+    user_report.start(writer)
     try:
-        user.report(loss=1.0)
+        user_report.report(loss=1.0)
         assert progress.read(path).first_reported_step is None
         for step in (6, 6, 7, 8):
-            user.report(step=step)
+            user_report.report(step=step)
             seen = progress.read(path)
             assert (seen.reported_step, seen.first_reported_step) == (step, 6)
             assert (seen.advanced_at is None) == (step == 6)
@@ -86,7 +86,7 @@ def test_the_script_s_first_step_is_kept(tmp_path: Path) -> None:
         assert seen.reported_at is not None
         assert seen.advanced_at < seen.reported_at
     finally:
-        user.stop()
+        user_report.stop()
 
 
 FORGED = [
@@ -117,7 +117,7 @@ def _claimed(folder: Path) -> tuple[str, progress_file.Writer]:
 
 def test_a_file_is_read_as_written(tmp_path: Path) -> None:
     path, writer = _claimed(tmp_path)
-    Counter(writer, lambda: None)(object(), (), {})
+    StepCounter(writer, lambda: None)(object(), (), {})
     writer.write_report(b'{"step":3,"metrics":{"loss":0.25}}', 12.5)
     seen = progress.read(path)
     assert (seen.pid, seen.optimizer_steps, seen.reported_step, seen.reported_at) == (os.getpid(), 1, 3, 12.5)
@@ -169,7 +169,7 @@ def test_no_report_upsets_the_reader(report: bytes) -> None:
 def test_a_torn_report_is_noticed(tmp_path: Path) -> None:
     path, writer = _claimed(tmp_path)
     writer.write_report(b'{"step":3,"metrics":{}}', 1.0)
-    writer.area[progress_file.REPORT_START + 8 : progress_file.REPORT_START + 9] = b"4"
+    writer.mapping[progress_file.REPORT_START + 8 : progress_file.REPORT_START + 9] = b"4"
     assert progress.parse(Path(path).read_bytes()) is None
 
 
@@ -179,7 +179,7 @@ ROUNDS = [("AAAA", 4), ("ABAB", 2), ("ABBA", 2), ("DDDDDGDDDDDG", 10), ("ABCABC"
 @pytest.mark.parametrize(("order", "steps"), ROUNDS)
 def test_a_step_is_a_round_of_the_optimizers(tmp_path: Path, order: str, steps: int) -> None:
     path, writer = _claimed(tmp_path)
-    counter = Counter(writer, lambda: None)
+    counter = StepCounter(writer, lambda: None)
     optimizers = {name: object() for name in order}
     for name in order:
         counter(optimizers[name], (), {})
@@ -195,7 +195,7 @@ def test_a_step_is_a_round_of_the_optimizers(tmp_path: Path, order: str, steps: 
 
 def test_counting_a_step_costs_less_than_three_microseconds(tmp_path: Path) -> None:
     _, writer = _claimed(tmp_path)
-    counter, optimizer = Counter(writer, lambda: None), object()
+    counter, optimizer = StepCounter(writer, lambda: None), object()
 
     def one_run() -> float:
         start = time.perf_counter()

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 import muster_worker
-from muster_worker.rank import user
+from muster_worker.rank import user_report
 
 OUTSIDE = """
 import muster_worker
-from muster_worker.rank import user
+from muster_worker.rank import user_report
 class Tensor:
     def __float__(self):
         return 0.5
@@ -58,4 +58,4 @@ def test_there_is_nothing_else() -> None:
 def test_a_report_is_the_json_that_the_agent_reads() -> None:
     metrics = {'a"\\\n\u00e9\U0001f600': 1e308, "zero": -0.0, "small": 5e-324}
     document = {"step": 2**62, "first_step": 0, "advanced_at": None, "metrics": metrics}
-    assert json.loads(user._encode(2**62, 0, None, metrics)) == document
+    assert json.loads(user_report._encode(2**62, 0, None, metrics)) == document

@@ -23,7 +23,7 @@ MIN_READ_INTERVAL_SECONDS = 5.0
 
 _TIMEOUT = 10.0
 _CONNECT_TIMEOUT = 5.0
-"""In seconds. Connections to a leader on a dead machine time out; the next leader has another address."""
+"""In seconds. It is short: after the leader's machine dies, the next leader has another address."""
 _KEEPALIVE_IDLE_SECONDS, _KEEPALIVE_INTERVAL_SECONDS, _KEEPALIVE_COUNT = 5, 2, 3
 """With these values TCP keepalive closes a long poll to a dead machine after 11 s."""
 _MAX_BACKOFF = 1.0
@@ -34,21 +34,24 @@ _UNKNOWN_POD_STATUSES = frozenset({401, 403})
 _RETRY_LATER_STATUSES = frozenset({401, 403, 413, 400})
 
 
-class Unavailable(Exception):
-    """The collector sent no usable answer. `wait` is the Retry-After of its response, in seconds."""
+class CollectorUnavailable(Exception):
+    """The collector sent no usable answer. `retry_after` is the Retry-After of its response, in seconds."""
 
-    def __init__(self, reason: str, wait: float = 0.0) -> None:
+    def __init__(self, reason: str, retry_after: float = 0.0) -> None:
         super().__init__(reason)
-        self.wait = wait
+        self.retry_after = retry_after
 
 
-class Trust:
-    """The only certificate authorities (PEM) that the client trusts. `read` returns the current ones, or None."""
+class TrustedAuthorities:
+    """The only certificate authorities (PEM) that the client trusts.
 
-    def __init__(self, authorities: str, read: Callable[[], Optional[str]]) -> None:
+    `read_authorities` returns the current authorities, or None.
+    """
+
+    def __init__(self, authorities: str, read_authorities: Callable[[], Optional[str]]) -> None:
         self.context = ssl.create_default_context(cadata=authorities)
         self._authorities = authorities
-        self._read = read
+        self._read_authorities = read_authorities
         self._read_at = -MIN_READ_INTERVAL_SECONDS
 
     def renew(self, now: float) -> bool:
@@ -56,7 +59,7 @@ class Trust:
         if now - self._read_at < MIN_READ_INTERVAL_SECONDS:
             return False
         self._read_at = now
-        result = self._read()
+        result = self._read_authorities()
         if result is None or result == self._authorities:
             return False
         try:
@@ -70,7 +73,7 @@ class Trust:
 class CollectorClient:
     """A client of the collector for one thread."""
 
-    def __init__(self, url: str, trust: Trust, token_file: str) -> None:
+    def __init__(self, url: str, trust: TrustedAuthorities, token_file: str) -> None:
         self._target = urlsplit(url)
         self._token_file = token_file
         self._trust = trust
@@ -78,36 +81,39 @@ class CollectorClient:
         self.answered_at = time.monotonic()  # when the last answered request was sent
 
     def report(self, body: bytes) -> ReportAnswer:
-        """Send a report. Raises `Unavailable`."""
+        """Send a report. Raises `CollectorUnavailable`."""
         _, answer = self._request("POST", "/v1/report", body, _TIMEOUT)
         return _decode(ReportAnswer, answer)
 
     def command(self, after: Optional[Order], wait: int) -> Optional[Command]:
-        """Long-poll for a command above `after` for `wait` seconds; None if there is none. Raises `Unavailable`."""
+        """Long-poll for a command above `after` for `wait` seconds. Returns None if there is none.
+
+        Raises `CollectorUnavailable`.
+        """
         query = f"wait={wait}" if after is None else f"after={'.'.join(map(str, after))}&wait={wait}"
         status, answer = self._request("GET", f"/v1/command?{query}", None, wait + _TIMEOUT)
         return None if status == http.client.NO_CONTENT else _decode(Command, answer)
 
     def _request(self, method: str, path: str, body: Optional[bytes], timeout: float) -> Tuple[int, bytes]:
-        reused = self._connection is not None
+        is_reused = self._connection is not None
         try:
             return self._exchange(method, path, body, timeout)
         except _CONNECTION_ERRORS as error:
             self._close()
-            if not self._should_retry(error, reused=reused):
-                raise Unavailable(f"{type(error).__name__}: {error}") from None
+            if not self._should_retry(error, is_reused=is_reused):
+                raise CollectorUnavailable(f"{type(error).__name__}: {error}") from None
         try:
             return self._exchange(method, path, body, timeout)
         except _CONNECTION_ERRORS as error:
             self._close()
-            raise Unavailable(f"{type(error).__name__}: {error}") from None
+            raise CollectorUnavailable(f"{type(error).__name__}: {error}") from None
 
-    def _should_retry(self, error: Exception, *, reused: bool) -> bool:
+    def _should_retry(self, error: Exception, *, is_reused: bool) -> bool:
         # The operator may have a new certificate authority that the kubelet has already written to the plan.
         if isinstance(error, ssl.SSLCertVerificationError):
             return self._trust.renew(time.monotonic())
         # A server may close an idle connection at any time: try a new connection.
-        return reused and not isinstance(error, TimeoutError)
+        return is_reused and not isinstance(error, TimeoutError)
 
     def _exchange(self, method: str, path: str, body: Optional[bytes], timeout: float) -> Tuple[int, bytes]:
         sent_at, connection = time.monotonic(), self._open(timeout)
@@ -121,14 +127,14 @@ class CollectorClient:
         answer = response.read(MAX_ANSWER_BYTES + 1)
         if len(answer) > MAX_ANSWER_BYTES:
             self._close()
-            raise Unavailable("the collector's answer is too large")
+            raise CollectorUnavailable("the collector's answer is too large")
         # A collector that refuses the token doesn't know this pod any more.
         if response.status not in _UNKNOWN_POD_STATUSES:
             self.answered_at = sent_at
         if response.getheader("Content-Encoding", "identity") == "deflate":
             answer = _inflate(answer)
         if response.status not in (http.client.OK, http.client.NO_CONTENT):
-            raise Unavailable(_describe_refusal(response.status, answer), _retry_after(response))
+            raise CollectorUnavailable(_describe_refusal(response.status, answer), _retry_after(response))
         return response.status, answer
 
     def _open(self, timeout: float) -> http.client.HTTPSConnection:
@@ -169,16 +175,16 @@ def _inflate(answer: bytes) -> bytes:
     try:
         inflated = decompressor.decompress(answer, MAX_ANSWER_BYTES)
     except zlib.error as error:
-        raise Unavailable(f"the collector's answer can't be inflated: {error}") from None
+        raise CollectorUnavailable(f"the collector's answer can't be inflated: {error}") from None
     if decompressor.unconsumed_tail or not decompressor.eof:
-        raise Unavailable("the collector's answer is too large or incomplete")
+        raise CollectorUnavailable("the collector's answer is too large or incomplete")
     return inflated
 
 
-def backoff(failures: int, wait: float, jitter: float) -> float:
+def backoff(failures: int, retry_after: float, jitter: float) -> float:
     """Return seconds to wait after this number of consecutive failures; `jitter` is in [0, 1)."""
     delay = min(_MAX_BACKOFF, 0.1 * 2.0 ** min(failures, 10)) * (0.5 + jitter)
-    return max(delay, min(wait, 60.0) * (1.0 + jitter / 4.0))
+    return max(delay, min(retry_after, 60.0) * (1.0 + jitter / 4.0))
 
 
 def _retry_after(response: http.client.HTTPResponse) -> float:
@@ -198,4 +204,4 @@ def _decode(cls: Type[T], answer: bytes) -> T:
     try:
         return wire.decode(cls, answer)
     except wire.MalformedDocument as error:
-        raise Unavailable(f"the collector's answer can't be read: {error}") from None
+        raise CollectorUnavailable(f"the collector's answer can't be read: {error}") from None

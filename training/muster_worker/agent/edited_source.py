@@ -17,7 +17,7 @@ import zlib
 from dataclasses import replace
 from typing import BinaryIO, Mapping, Optional, Sequence, Tuple, cast
 
-from muster_worker.agent.fork_server import follow_code
+from muster_worker.agent.fork_server import update_fork_server
 from muster_worker.agent.log import Log
 from muster_worker.contract.schema import AgentProblem
 from muster_worker.contract.source import MAX_SOURCE_FILES, MAX_UNPACKED_SOURCE_BYTES, EditedSource
@@ -28,7 +28,7 @@ _MAX_HEADER_BYTES = MAX_SOURCE_FILES * 4096
 
 _MAX_PATH_BYTES = 1024
 _CHUNK_BYTES = 64 * 1024
-_REGULAR = (tarfile.REGTYPE, tarfile.AREGTYPE)
+_REGULAR_FILE_TYPES = (tarfile.REGTYPE, tarfile.AREGTYPE)
 
 
 class SourceUnusable(OSError):
@@ -42,24 +42,25 @@ def describe_problem(error: OSError) -> AgentProblem:
     return AgentProblem("RanksNotStarted", f"the ranks can't be started: {error}")
 
 
-def enter_code(
-    own: NodeContext, context: NodeContext, source: Optional[EditedSource], base: Mapping[str, str], log: Log
+def change_source_folder(
+    spec_context: NodeContext, context: NodeContext, source: Optional[EditedSource], base: Mapping[str, str], log: Log
 ) -> NodeContext:
     """Change to the folder with the code of the next attempt. Returns `context` with this folder.
 
-    `own` has the folder and the command of the job's spec, `context` those of the last attempt. `source` is None for
-    the code of the spec. The ranks inherit the agent's working directory. Raises `SourceUnusable` and `OSError`.
+    `spec_context` has the folder and the command of the job's spec. `context` has the folder and the command of the
+    last attempt. If `source` is None, the next attempt runs the code of the spec. The ranks inherit the agent's working
+    directory. Raises `SourceUnusable` and `OSError`.
     """
-    folder, command = own.host.directory, own.plan.command
+    folder, command = spec_context.host.directory, spec_context.plan.command
     if source is not None:
-        folder = unpack(source, os.path.join(own.run_dir, "source"))
+        folder = unpack(source, os.path.join(spec_context.run_dir, "source"))
         command = move_command(command, folder)
     if folder == context.host.directory:
         return context
     log.print_line(f"the ranks run in {folder}")
     os.chdir(folder)
     host, plan = replace(context.host, directory=folder), replace(context.plan, command=command)
-    return follow_code(replace(context, host=host, plan=plan), base, log)
+    return update_fork_server(replace(context, host=host, plan=plan), base, log)
 
 
 def unpack(source: EditedSource, parent: str) -> str:
@@ -107,9 +108,9 @@ def move_command(command: Sequence[str], folder: str) -> Tuple[str, ...]:
             continue
         parts = os.path.normpath(word).strip("/").split("/")
         candidates = (os.path.join(folder, *parts[start:]) for start in range(len(parts)))
-        moved = next((path for path in candidates if os.path.isfile(path)), None)
-        if moved is not None:
-            words[index] = moved
+        moved_path = next((path for path in candidates if os.path.isfile(path)), None)
+        if moved_path is not None:
+            words[index] = moved_path
             break
     return tuple(words)
 
@@ -117,12 +118,12 @@ def move_command(command: Sequence[str], folder: str) -> Tuple[str, ...]:
 def _write_files(archive: bytes, folder: str) -> None:
     """Raises `SourceUnusable`, and the errors of damaged archives and of the file system."""
     size = 0
-    with gzip.GzipFile(fileobj=io.BytesIO(archive)) as unpacked, _open_tar(unpacked) as members:
+    with gzip.GzipFile(fileobj=io.BytesIO(archive)) as gzip_file, _open_tar(gzip_file) as members:
         for count, member in enumerate(members, 1):
             if count > MAX_SOURCE_FILES:
                 raise SourceUnusable(f"it has more than {MAX_SOURCE_FILES} files")
             # A sparse file of a few bytes may unpack to terabytes.
-            if member.type not in _REGULAR or member.issparse():
+            if member.type not in _REGULAR_FILE_TYPES or member.issparse():
                 raise SourceUnusable(f"{member.name[:200]!r} is not a regular file")
             _check_path(member.name)
             content = cast(BinaryIO, members.extractfile(member))
@@ -151,18 +152,18 @@ def _check_path(path: str) -> None:
 class _LimitedReader:
     """Limits the unpacked bytes, because a kilobyte of an archive may unpack to a gigabyte."""
 
-    def __init__(self, unpacked: gzip.GzipFile) -> None:
-        self._unpacked = unpacked
-        self._left = MAX_UNPACKED_SOURCE_BYTES + _MAX_HEADER_BYTES
+    def __init__(self, gzip_file: gzip.GzipFile) -> None:
+        self._gzip_file = gzip_file
+        self._remaining_bytes = MAX_UNPACKED_SOURCE_BYTES + _MAX_HEADER_BYTES
 
     def read(self, size: int) -> bytes:
-        data = self._unpacked.read(min(size, _CHUNK_BYTES))
-        self._left -= len(data)
-        if self._left < 0:
+        data = self._gzip_file.read(min(size, _CHUNK_BYTES))
+        self._remaining_bytes -= len(data)
+        if self._remaining_bytes < 0:
             raise SourceUnusable(f"it unpacks to more than {MAX_UNPACKED_SOURCE_BYTES // 2**20} MiB")
         return data
 
 
-def _open_tar(unpacked: gzip.GzipFile) -> tarfile.TarFile:
+def _open_tar(gzip_file: gzip.GzipFile) -> tarfile.TarFile:
     # "r|" reads a stream, without seeking.
-    return tarfile.open(fileobj=cast(BinaryIO, _LimitedReader(unpacked)), mode="r|")
+    return tarfile.open(fileobj=cast(BinaryIO, _LimitedReader(gzip_file)), mode="r|")

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import List, Optional, Tuple, Union
 
-from muster_worker.agent.collector_client import CollectorClient, Unavailable, backoff
+from muster_worker.agent.collector_client import CollectorClient, CollectorUnavailable, backoff
 from muster_worker.agent.reports import Snapshot, encode_report, make_report
 from muster_worker.contract.schema import Command, Order
 
@@ -19,7 +19,7 @@ POLL_SECONDS = 20
 
 
 @dataclass(frozen=True)
-class Acknowledged:
+class ReportAcknowledged:
     """The collector has received a report with this attempt and phase. Its answer sets the heartbeat interval."""
 
     attempt: int
@@ -28,20 +28,20 @@ class Acknowledged:
 
 
 @dataclass(frozen=True)
-class Unreachable:
+class CollectorUnreachable:
     """A report could not be delivered. The reporter retries."""
 
     reason: str
 
 
 @dataclass(frozen=True)
-class CutOff:
+class NodeCutOff:
     """This node may have been replaced, so its ranks have to stop."""
 
     reason: str
 
 
-Message = Union[Acknowledged, Unreachable, CutOff, Command]
+Message = Union[ReportAcknowledged, CollectorUnreachable, NodeCutOff, Command]
 
 
 class Inbox:
@@ -49,15 +49,15 @@ class Inbox:
 
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[Message] = queue.SimpleQueue()
-        self.descriptor, self._wake = os.pipe()
+        self.descriptor, self._wake_writer = os.pipe()
         os.set_blocking(self.descriptor, False)
-        os.set_blocking(self._wake, False)
+        os.set_blocking(self._wake_writer, False)
 
     def put(self, message: Message) -> None:
         """Add a message. The threads call this."""
         self._queue.put(message)
         try:
-            os.write(self._wake, b"\0")
+            os.write(self._wake_writer, b"\0")
         except BlockingIOError:
             pass  # the pipe is full of wake-ups, so the node wakes up anyway
 
@@ -76,26 +76,26 @@ class Inbox:
 
 
 class Reporter:
-    """Sends the newest snapshot, one report at a time. A newer snapshot replaces one that waits to be sent."""
+    """Sends the newest snapshot, one report at a time. A newer snapshot replaces the snapshot that waits."""
 
     def __init__(self, client: CollectorClient, inbox: Inbox) -> None:
         self._client = client
         self._inbox = inbox
         self._newest: Optional[Snapshot] = None
-        self._changed = threading.Condition()
+        self._condition = threading.Condition()
         threading.Thread(target=self._run, name="reports", daemon=True).start()
 
     def submit(self, snapshot: Snapshot) -> None:
         """Set the snapshot to send next."""
-        with self._changed:
+        with self._condition:
             self._newest = snapshot
-            self._changed.notify()
+            self._condition.notify()
 
     def _run(self) -> None:
         sequence = 0
         while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._newest is not None)
+            with self._condition:
+                self._condition.wait_for(lambda: self._newest is not None)
             failures = 0
             while True:
                 sequence += 1
@@ -108,14 +108,14 @@ class Reporter:
                 self._put_back(snapshot)
 
     def _take_newest(self) -> Snapshot:
-        with self._changed:
+        with self._condition:
             snapshot, self._newest = self._newest, None
         if snapshot is None:
             raise AssertionError("only this thread takes snapshots")
         return snapshot
 
     def _put_back(self, snapshot: Snapshot) -> None:
-        with self._changed:
+        with self._condition:
             if self._newest is None:
                 self._newest = snapshot
 
@@ -123,11 +123,11 @@ class Reporter:
         try:
             # Each retry computes the ages again.
             answer = self._client.report(encode_report(make_report(snapshot, sequence, time.monotonic())))
-        except Unavailable as error:
-            self._inbox.put(Unreachable(str(error)))
-            return backoff(failures, error.wait, random.random())  # noqa: S311 - jitter, not security
+        except CollectorUnavailable as error:
+            self._inbox.put(CollectorUnreachable(str(error)))
+            return backoff(failures, error.retry_after, random.random())  # noqa: S311 - jitter, not security
         state = snapshot.state
-        self._inbox.put(Acknowledged(state.attempt, state.phase, answer.heartbeat_seconds))
+        self._inbox.put(ReportAcknowledged(state.attempt, state.phase, answer.heartbeat_seconds))
         return None
 
 
@@ -145,8 +145,8 @@ class Listener:
         while True:
             try:
                 command = self._client.command(after, POLL_SECONDS)
-            except Unavailable as error:
-                time.sleep(backoff(failures, error.wait, random.random()))  # noqa: S311 - jitter, not security
+            except CollectorUnavailable as error:
+                time.sleep(backoff(failures, error.retry_after, random.random()))  # noqa: S311 - jitter, not security
                 failures += 1
                 continue
             failures = 0

@@ -1,8 +1,8 @@
 """The agent's parent process: it kills the processes that a killed agent leaves behind.
 
 The agent ends its own process tree, but it can't do so after a SIGKILL (from the out-of-memory killer, for example).
-The guardian is its parent, adopts the orphans and kills them. It also does what process 1 of a container has to do: it
-reaps children and forwards signals.
+The guardian is the agent's parent. It adopts the orphans and kills them. It also has the duties of process 1 in a
+container: it reaps children and forwards signals.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ def run_guarded(run: Callable[[], int]) -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signals = (*FORWARDED_SIGNALS, signal.SIGCHLD)
     # Block the signals before the fork: a signal that arrives in between must reach the child.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     guardian = os.getpid()
     agent = os.fork()
     if agent == 0:
         # Leave the guardian's process group: a terminal's Ctrl-C then arrives once, forwarded by the guardian.
         os.setpgid(0, 0)
         processes.end_with_parent(guardian)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
         return run()
-    end = _wait(agent)
+    child_exit = _wait(agent)
     _kill_all()
-    if end.signal:
-        if end.signal != signal.SIGKILL:
-            signal.signal(end.signal, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {end.signal})
-        os.kill(os.getpid(), end.signal)
-        return 128 + end.signal  # process 1 of a container ignores signals that it sends to itself
-    return end.exit_code
+    if child_exit.signal:
+        if child_exit.signal != signal.SIGKILL:
+            signal.signal(child_exit.signal, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {child_exit.signal})
+        os.kill(os.getpid(), child_exit.signal)
+        return 128 + child_exit.signal  # process 1 of a container ignores signals that it sends to itself
+    return child_exit.exit_code
 
 
 def _wait(agent: int) -> processes.ProcessExit:
     while True:
-        for end in processes.reap():
-            if end.pid == agent:
-                return end
+        for child_exit in processes.reap():
+            if child_exit.pid == agent:
+                return child_exit
         number = signal.sigwait((*FORWARDED_SIGNALS, signal.SIGCHLD))
         if number != signal.SIGCHLD:
             processes.signal_all((agent,), number)

@@ -18,27 +18,27 @@ class Log:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._queue: Deque[bytes] = deque()
-        self._buffered = 0
-        self._dropped = 0
-        self._gap = 0  # lines dropped since the last queued line
-        self._wake = threading.Condition()
+        self._buffered_bytes = 0
+        self._dropped_lines = 0
+        self._missing_lines = 0  # lines dropped since the last queued line
+        self._condition = threading.Condition()
         threading.Thread(target=self._run, name="log", daemon=True).start()
 
     @property
     def dropped_lines(self) -> int:
         """Number of lines dropped so far."""
-        return self._dropped
+        return self._dropped_lines
 
     def write(self, lines: bytes) -> None:
         """Queue complete lines."""
         if not lines:
             return
-        with self._wake:
-            if self._buffered + len(lines) > MAX_BUFFERED_BYTES:
-                self._dropped += lines.count(b"\n")
-                self._gap += lines.count(b"\n")
+        with self._condition:
+            if self._buffered_bytes + len(lines) > MAX_BUFFERED_BYTES:
+                self._dropped_lines += lines.count(b"\n")
+                self._missing_lines += lines.count(b"\n")
                 return
-            self._enqueue(self._take_gap() + lines)
+            self._enqueue(self._describe_missing_lines() + lines)
 
     def print_line(self, text: str) -> None:
         """Write a line from muster itself."""
@@ -47,32 +47,32 @@ class Log:
     def flush(self, timeout: float) -> None:
         """Wait until all lines are written, for at most `timeout` seconds."""
         deadline = time.monotonic() + timeout
-        with self._wake:
-            self._wake.wait_for(lambda: self._buffered == 0, max(0.0, deadline - time.monotonic()))
-            if self._gap:
-                self._enqueue(self._take_gap())
-                self._wake.wait_for(lambda: self._buffered == 0, max(0.0, deadline - time.monotonic()))
+        with self._condition:
+            self._condition.wait_for(lambda: self._buffered_bytes == 0, max(0.0, deadline - time.monotonic()))
+            if self._missing_lines:
+                self._enqueue(self._describe_missing_lines())
+                self._condition.wait_for(lambda: self._buffered_bytes == 0, max(0.0, deadline - time.monotonic()))
 
     def _enqueue(self, lines: bytes) -> None:
         self._queue.append(lines)
-        self._buffered += len(lines)
-        self._wake.notify_all()
+        self._buffered_bytes += len(lines)
+        self._condition.notify_all()
 
-    def _take_gap(self) -> bytes:
-        gap, self._gap = self._gap, 0
-        text = f"[muster] {gap} lines are missing here, because the output was read too slowly\n"
-        return text.encode("ascii") if gap else b""
+    def _describe_missing_lines(self) -> bytes:
+        missing_lines, self._missing_lines = self._missing_lines, 0
+        text = f"[muster] {missing_lines} lines are missing here, because the output was read too slowly\n"
+        return text.encode("ascii") if missing_lines else b""
 
     def _run(self) -> None:
         while True:
-            with self._wake:
-                self._wake.wait_for(lambda: bool(self._queue))
+            with self._condition:
+                self._condition.wait_for(lambda: bool(self._queue))
                 lines = self._queue.popleft()
             is_lost = not self._write_all(lines)
-            with self._wake:
-                self._buffered -= len(lines)
-                self._dropped += lines.count(b"\n") if is_lost else 0
-                self._wake.notify_all()
+            with self._condition:
+                self._buffered_bytes -= len(lines)
+                self._dropped_lines += lines.count(b"\n") if is_lost else 0
+                self._condition.notify_all()
 
     def _write_all(self, data: bytes) -> bool:
         view = memoryview(data)

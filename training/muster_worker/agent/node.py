@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import List, Mapping, Optional, Tuple
 
 from muster_worker.agent import termination
-from muster_worker.agent.edited_source import describe_problem, enter_code
-from muster_worker.agent.exchange import Acknowledged, CutOff, Inbox, Reporter, Unreachable
+from muster_worker.agent.edited_source import change_source_folder, describe_problem
+from muster_worker.agent.exchange import CollectorUnreachable, Inbox, NodeCutOff, ReportAcknowledged, Reporter
 from muster_worker.agent.log import Log
 from muster_worker.agent.node_options import NodeOptions
 from muster_worker.agent.outage import Outage
@@ -78,7 +78,7 @@ class Node:
         self._is_exiting = False  # exit as soon as nothing runs
         self._ended_at: Optional[float] = None  # when the last process ended
         self._is_orphaned = False  # the parent has exited: no need to deliver a report
-        self._signals = 0
+        self._signal_count = 0
         self._parent = os.getppid()
         self._wake_reader, self._wake_writer = os.pipe()
 
@@ -107,12 +107,12 @@ class Node:
             self._selector.register(self._options.lifeline, selectors.EVENT_READ, self._on_lifeline)
 
     def _timeout(self) -> float:
-        waits = [self._next_report_at - time.monotonic()]
+        timeouts = [self._next_report_at - time.monotonic()]
         if self._rank_group is not None and self._rank_group.next_poll_in is not None:
-            waits.append(self._rank_group.next_poll_in)
+            timeouts.append(self._rank_group.next_poll_in)
         if self._is_exiting and self._ended_at is not None:
-            waits.append(self._ended_at + LAST_REPORT_SECONDS - time.monotonic())
-        return max(0.0, min(waits))
+            timeouts.append(self._ended_at + LAST_REPORT_SECONDS - time.monotonic())
+        return max(0.0, min(timeouts))
 
     def _apply_events(self, events: List[Event]) -> None:
         before = self._state
@@ -155,13 +155,13 @@ class Node:
             return []
         events: List[Event] = []
         if signal.SIGCHLD in numbers:
-            ended = processes.reap()
+            exits = processes.reap()
             if self._rank_group is not None:
-                events += self._rank_group.on_reaped(ended)
+                events += self._rank_group.on_reaped(exits)
         if numbers & {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}:
-            self._signals += 1
+            self._signal_count += 1
             # A second signal, or one after the guardian's death, means to stop without a grace period.
-            is_immediate = self._signals > 1 or os.getppid() != self._parent
+            is_immediate = self._signal_count > 1 or os.getppid() != self._parent
             events += self._terminate("a signal", 0.0 if is_immediate else self._options.grace_seconds)
         return events
 
@@ -177,8 +177,8 @@ class Node:
         self._is_exiting = True
         # Set this first, so that the report of the stop has the reason.
         self._state = apply(self._state, Terminated(time.monotonic()))
-        released = [] if self._rank_group is None else self._rank_group.abandon_upload()
-        return [*released, *self._stop(grace, is_graceful=not self._is_orphaned)]
+        events = [] if self._rank_group is None else self._rank_group.abandon_upload()
+        return [*events, *self._stop(grace, is_graceful=not self._is_orphaned)]
 
     def _stop(self, grace: float, *, is_graceful: bool, call: int = 0) -> List[Event]:
         if self._rank_group is None:
@@ -191,13 +191,13 @@ class Node:
     def _on_messages(self) -> List[Event]:
         events: List[Event] = []
         for message in self._inbox.take():
-            if isinstance(message, Acknowledged):
+            if isinstance(message, ReportAcknowledged):
                 self._log_line(self._outage.record_answer(time.monotonic()))
                 self._heartbeat = max(0.05, message.heartbeat_seconds)
                 self._acknowledged = (message.attempt, message.phase)
-            elif isinstance(message, CutOff):
+            elif isinstance(message, NodeCutOff):
                 events += self._fence_ranks(message.reason)
-            elif isinstance(message, Unreachable):
+            elif isinstance(message, CollectorUnreachable):
                 self._log_line(self._outage.record_failure(message.reason, time.monotonic()))
             elif self._should_execute(message):
                 self._order = message.order
@@ -255,7 +255,7 @@ class Node:
         path = os.path.join(context.run_dir, f"{command.attempt}.sock")
         self._context = context = replace(context, socket_path=path, attempt=command.attempt)
         try:
-            context = enter_code(self._options.context, context, command.source, self._environment, self._log)
+            context = change_source_folder(self._options.context, context, command.source, self._environment, self._log)
             self._context = context
             if context.network != before.network:
                 self._log.print_line(
@@ -289,7 +289,7 @@ class Node:
     def _finish(self) -> int:
         code = exit_code(self._state)
         report = make_report(self._snapshot(), 0, time.monotonic())
-        reason = termination.failure_text(report)
+        reason = termination.describe_failure(report)
         if reason is not None:
             opt_ml.write_failure(self._options.context.root, reason)
         if self._options.termination_log is not None:

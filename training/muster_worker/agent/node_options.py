@@ -12,11 +12,11 @@ from muster_worker.launchers.environment import NodeContext
 
 @dataclass(frozen=True)
 class NodeOptions:
-    """The agent's settings: its options, and the node's context without peers, which come with the Start command.
+    """The settings of a node's agent.
 
-    `grace_seconds` is the ranks' grace period after SIGTERM to the agent. `port` is held for the job, if a port was
-    free. `sync` is the socket of the process that syncs files with S3; None if the job has no files there. `pings` asks
-    the peers.
+    `context` has no peers: the Start command lists them. `grace_seconds` is the ranks' grace period after SIGTERM to
+    the agent. `port` is bound, so that no other process gets it; None if no port was free. `sync` is the socket of the
+    process that syncs files with S3; None if the job has no files in S3. `pings` sends pings to the peers.
     """
 
     context: NodeContext

@@ -13,46 +13,46 @@ import time
 from dataclasses import dataclass
 from typing import Callable, Dict, List, Optional, Tuple
 
-from muster_worker.agent.fence import Fence, select_asked
+from muster_worker.agent.fence import Fence, select_ping_targets
 from muster_worker.contract import ping
 from muster_worker.contract.ping import Ping, PingKind
 from muster_worker.contract.schema import Command, CommandKind
 from muster_worker.network.port import hold_port
 
-ASK_SECONDS = 3.0
-FIRST_ASK_SECONDS = 1.0
-"""The shorter interval of pings until a peer has answered, because the fence is not armed before."""
+PING_INTERVAL_SECONDS = 3.0
+FIRST_PING_INTERVAL_SECONDS = 1.0
+"""The interval until a peer has answered. It is shorter, because the first answer arms the fence."""
 
-ANSWER_SECONDS = 10.0
+ANSWER_TIMEOUT_SECONDS = 10.0
 """An answer that takes longer is ignored."""
 
 MAX_PER_SECOND = 200
 MAX_ATTEMPTS = 4
-"""The thread answers pings of this number of attempts, the last ones."""
+"""The thread answers pings of the last attempts, at most this number."""
 
 _TICK_SECONDS = 1.0
 
 
 @dataclass
 class _Attempt:
-    """An attempt's key, and this node's answer about it."""
+    """An attempt's key, and this node's answer to pings of the attempt."""
 
     key: bytes
     answer: int = PingKind.ALIVE
 
 
 @dataclass(frozen=True)
-class _Question:
+class _PendingPing:
     """A ping that waits for its answer."""
 
     peer: int
-    asked_at: float
+    sent_at: float
 
 
 class PeerPings:
     """Sends and answers this node's pings. `collector_answered_at` returns the time of the last answered request.
 
-    Its thread calls `stop` with the reason, at most once per attempt, and `say` with lines for the log. Raises
+    Its thread calls `stop` with the reason, at most once per attempt, and `log_line` with lines for the log. Raises
     `OSError` if no port is free.
     """
 
@@ -62,20 +62,20 @@ class PeerPings:
         fence_seconds: float,
         collector_answered_at: Callable[[], float],
         stop: Callable[[str], None],
-        say: Callable[[str], None],
+        log_line: Callable[[str], None],
     ) -> None:
         self._node = node
         self._fence_seconds = fence_seconds
         self._collector_answered_at = collector_answered_at
         self._stop = stop
-        self._say = say
+        self._log_line = log_line
         self._socket = hold_port(socket.SOCK_DGRAM) if fence_seconds else None
         self._lock = threading.Lock()
         self._attempts: Dict[int, _Attempt] = {}
         self._fence: Optional[Fence] = None
         self._peers: Dict[int, Tuple[str, int]] = {}
-        self._questions: Dict[bytes, _Question] = {}
-        self._asked_at = 0.0
+        self._pending_pings: Dict[bytes, _PendingPing] = {}
+        self._sent_at = 0.0
         if self._socket is not None:
             threading.Thread(target=self._run, args=(self._socket,), name="pings", daemon=True).start()
 
@@ -90,20 +90,20 @@ class PeerPings:
             return
         with self._lock:
             for attempt in self._attempts.values():
-                attempt.answer = PingKind.OVER
+                attempt.answer = PingKind.ATTEMPT_ENDED
             self._attempts[command.attempt] = _Attempt(bytes.fromhex(command.ping_key))
-            for old in sorted(self._attempts)[:-MAX_ATTEMPTS]:
-                del self._attempts[old]
+            for old_attempt in sorted(self._attempts)[:-MAX_ATTEMPTS]:
+                del self._attempts[old_attempt]
             node_rank = [peer.node for peer in command.peers].index(self._node)
-            asked = [command.peers[rank] for rank in select_asked(node_rank, len(command.peers))]
-            self._peers = {peer.node: (peer.address, peer.ping_port) for peer in asked if peer.ping_port is not None}
+            targets = [command.peers[rank] for rank in select_ping_targets(node_rank, len(command.peers))]
+            self._peers = {peer.node: (peer.address, peer.ping_port) for peer in targets if peer.ping_port is not None}
             self._fence = Fence(self._fence_seconds, time.monotonic()) if self._peers else None
-            self._questions.clear()
+            self._pending_pings.clear()
 
     def end(self, command: Command) -> None:
         """Answer from now on that the command has ended its attempt, for nodes that did not receive the command."""
         if command.kind != CommandKind.START:
-            self._set_answer(command.attempt, PingKind.OVER)
+            self._set_answer(command.attempt, PingKind.ATTEMPT_ENDED)
 
     def succeed(self, attempt: int) -> None:
         """Answer from now on that all ranks of this node have succeeded."""
@@ -116,23 +116,23 @@ class PeerPings:
             if attempt is not None:
                 attempt.answer = max(attempt.answer, answer)
 
-    def _run(self, own_socket: socket.socket) -> None:
+    def _run(self, udp_socket: socket.socket) -> None:
         next_tick = time.monotonic()
         while True:
             now = time.monotonic()
             if now >= next_tick:
                 next_tick = now + _TICK_SECONDS
                 for datagram, (host, port) in self._tick(now):
-                    is_mapped = own_socket.family == socket.AF_INET6 and ":" not in host
-                    _send(own_socket, datagram, (f"::ffff:{host}" if is_mapped else host, port))
-            own_socket.settimeout(max(0.001, next_tick - time.monotonic()))
+                    is_mapped = udp_socket.family == socket.AF_INET6 and ":" not in host
+                    _send(udp_socket, datagram, (f"::ffff:{host}" if is_mapped else host, port))
+            udp_socket.settimeout(max(0.001, next_tick - time.monotonic()))
             try:
-                datagram, source = own_socket.recvfrom(ping.PING_BYTES + 1)
+                datagram, source = udp_socket.recvfrom(ping.PING_BYTES + 1)
             except OSError:
-                continue  # the timeout, or an ICMP error of an earlier question
+                continue  # the timeout, or an ICMP error of an earlier ping
             reply = self._handle(datagram)
             if reply is not None:
-                _send(own_socket, reply, source)
+                _send(udp_socket, reply, source)
             time.sleep(1.0 / MAX_PER_SECOND)
 
     def _tick(self, now: float) -> List[Tuple[bytes, Tuple[str, int]]]:
@@ -141,31 +141,33 @@ class PeerPings:
             fence = self._fence
             if fence is None:
                 return []
-            fence.record_collector(self._collector_answered_at())
-            line = fence.find_line(now)
+            fence.record_collector_answer(self._collector_answered_at())
+            line = fence.describe_change(now)
             if line is not None:
-                self._say(line)
-            reason = fence.find_reason(now)
+                self._log_line(line)
+            reason = fence.find_stop_reason(now)
             if reason is None:
-                return self._ask(now) if fence.should_ask(now) else []
+                return self._make_pings(now) if fence.should_ping(now) else []
             self._fence = None
         self._stop(reason)
         return []
 
-    def _ask(self, now: float) -> List[Tuple[bytes, Tuple[str, int]]]:
+    def _make_pings(self, now: float) -> List[Tuple[bytes, Tuple[str, int]]]:
         is_armed = self._fence is not None and self._fence.is_armed
-        if now - self._asked_at < (ASK_SECONDS if is_armed else FIRST_ASK_SECONDS):
+        if now - self._sent_at < (PING_INTERVAL_SECONDS if is_armed else FIRST_PING_INTERVAL_SECONDS):
             return []
-        self._asked_at = now
+        self._sent_at = now
         key = self._attempts[max(self._attempts)].key
-        self._questions = {
-            nonce: question for nonce, question in self._questions.items() if now - question.asked_at < ANSWER_SECONDS
+        self._pending_pings = {
+            nonce: pending
+            for nonce, pending in self._pending_pings.items()
+            if now - pending.sent_at < ANSWER_TIMEOUT_SECONDS
         }
         datagrams = []
         for peer, address in self._peers.items():
             nonce = os.urandom(ping.NONCE_BYTES)
-            self._questions[nonce] = _Question(peer, now)
-            datagrams.append((ping.encode(Ping(PingKind.ASK, self._node, peer, nonce), key), address))
+            self._pending_pings[nonce] = _PendingPing(peer, now)
+            datagrams.append((ping.encode(Ping(PingKind.PING, self._node, peer, nonce), key), address))
         return datagrams
 
     def _handle(self, datagram: bytes) -> Optional[bytes]:
@@ -177,17 +179,17 @@ class PeerPings:
                     break
             else:
                 return None
-            if received.kind == PingKind.ASK:
+            if received.kind == PingKind.PING:
                 answer = Ping(attempt.answer, self._node, received.sender, received.nonce)
                 return ping.encode(answer, attempt.key)
-            question = self._questions.pop(received.nonce, None)
-            if question is not None and question.peer == received.sender and self._fence is not None:
-                self._fence.record_peer(received.sender, received.kind, question.asked_at)
+            pending = self._pending_pings.pop(received.nonce, None)
+            if pending is not None and pending.peer == received.sender and self._fence is not None:
+                self._fence.record_peer_answer(received.sender, received.kind, pending.sent_at)
             return None
 
 
-def _send(own_socket: socket.socket, datagram: bytes, address: Tuple[str, int]) -> None:
+def _send(udp_socket: socket.socket, datagram: bytes, address: Tuple[str, int]) -> None:
     try:
-        own_socket.sendto(datagram, address)
+        udp_socket.sendto(datagram, address)
     except OSError:
-        pass  # without a route the answer is missing, too
+        pass  # no route: the sender handles it like a lost datagram

@@ -11,8 +11,8 @@ import sys
 from dataclasses import replace
 from typing import List, Optional, Sequence, Tuple
 
-from muster_worker.agent.collector_client import CollectorClient, Trust
-from muster_worker.agent.exchange import CutOff, Inbox, Listener, Reporter
+from muster_worker.agent.collector_client import CollectorClient, TrustedAuthorities
+from muster_worker.agent.exchange import Inbox, Listener, NodeCutOff, Reporter
 from muster_worker.agent.fork_server import start_fork_server
 from muster_worker.agent.guardian import run_guarded
 from muster_worker.agent.log import Log
@@ -85,12 +85,12 @@ def _run_agent(options: argparse.Namespace, plan: Plan, launcher: Launcher) -> i
     context = _build_context(options, plan, state, host)
     if state.problem is None:
         state = _prepare_folders(state, context)
-    context = _with_fork_server(context, state, log)
+    context = _add_fork_server(context, state, log)
     if state.problem is not None:
         log.print_line(state.problem.message)
     inbox = Inbox()
-    state, pings, reporter = _open_contacts(options, plan, state, inbox, log)
-    node_options = _node_options(options, context, held_ports, pings)
+    state, pings, reporter = _start_communication(options, plan, state, inbox, log)
+    node_options = _build_node_options(options, context, held_ports, pings)
     try:
         return Node(node_options, state, reporter, inbox, log).run()
     finally:
@@ -98,7 +98,7 @@ def _run_agent(options: argparse.Namespace, plan: Plan, launcher: Launcher) -> i
             held_port.close()
 
 
-def _open_contacts(
+def _start_communication(
     options: argparse.Namespace, plan: Plan, state: NodeState, inbox: Inbox, log: Log
 ) -> Tuple[NodeState, PeerPings, Reporter]:
     """Start the threads for the collector and for the peers. Returns the state with the port for the peers."""
@@ -107,7 +107,7 @@ def _open_contacts(
         state.node,
         plan.fence_seconds,
         lambda: max(client.answered_at for client in clients),
-        lambda reason: inbox.put(CutOff(reason)),
+        lambda reason: inbox.put(NodeCutOff(reason)),
         log.print_line,
     )
     Listener(clients[1], inbox)
@@ -115,18 +115,18 @@ def _open_contacts(
     return state, pings, Reporter(clients[0], inbox)
 
 
-def _with_fork_server(context: NodeContext, state: NodeState, log: Log) -> NodeContext:
+def _add_fork_server(context: NodeContext, state: NodeState, log: Log) -> NodeContext:
     if state.problem is not None:
         return context
     try:
-        started = start_fork_server(context, os.environ, log)
+        fork_server = start_fork_server(context, os.environ, log)
     except OSError as error:
         log.print_line(f"ranks start without a fork server: {error}")
         return context
-    return replace(context, fork_server=started)
+    return replace(context, fork_server=fork_server)
 
 
-def _node_options(
+def _build_node_options(
     options: argparse.Namespace, context: NodeContext, held_ports: List[socket.socket], pings: PeerPings
 ) -> NodeOptions:
     return NodeOptions(
@@ -175,7 +175,7 @@ def _prepare_folders(state: NodeState, context: NodeContext) -> NodeState:
 
 
 def _build_context(options: argparse.Namespace, plan: Plan, state: NodeState, host: container.Host) -> NodeContext:
-    run = os.path.abspath(options.run)
+    run_dir = os.path.abspath(options.run)
     return NodeContext(
         plan=plan,
         node=options.node,
@@ -183,28 +183,28 @@ def _build_context(options: argparse.Namespace, plan: Plan, state: NodeState, ho
         network=Network(host.interface, state.address or "", interfaces.has_verbs(), read_mca_names(os.environ)),
         host=host,
         root=os.path.abspath(options.root),
-        run_dir=run,
-        socket_path=os.path.join(run, "0.sock"),
-        archive=_unpack_archive(run),
+        run_dir=run_dir,
+        socket_path=os.path.join(run_dir, "0.sock"),
+        archive=_unpack_archive(run_dir),
         python=sys.executable,
     )
 
 
-def _unpack_archive(run: str) -> str:
+def _unpack_archive(run_dir: str) -> str:
     """Unpack this agent's archive, which an upgraded operator may replace, for its ranks. Returns the folder."""
-    original, folder = os.path.abspath(sys.argv[0]), os.path.join(run, "agent")
-    if not original.endswith(ARCHIVE_SUFFIX):
-        return os.path.dirname(original)  # `muster run` has unpacked it for all its agents
+    archive, folder = os.path.abspath(sys.argv[0]), os.path.join(run_dir, "agent")
+    if not archive.endswith(ARCHIVE_SUFFIX):
+        return os.path.dirname(archive)  # `muster run` has unpacked it for all its agents
     try:
-        unpack(original, folder)
+        unpack(archive, folder)
     except OSError:
-        return original  # the start of the ranks reports the problem with the folder
+        return archive  # the start of the ranks reports the problem with the folder
     return folder
 
 
 def _build_client(plan: Plan, options: argparse.Namespace) -> CollectorClient:
     path = os.path.abspath(options.plan)
-    trust = Trust(plan.collector_ca, lambda: _read_authority(path))
+    trust = TrustedAuthorities(plan.collector_ca, lambda: _read_authority(path))
     return CollectorClient(plan.collector_url, trust, os.path.abspath(options.token))
 
 

@@ -68,7 +68,7 @@ class NodeState:
     interface_why: Optional[str] = None
     speed_mbps: int = 0
     links: Tuple[Link, ...] = ()
-    network_warning: Optional[str] = None  # a limit that would slow down any network of the node
+    network_warning: Optional[str] = None  # a limit that slows down every network interface
     figures: Optional[NetworkFigures] = None
     ranks: Tuple[RankRecord, ...] = ()
     launcher: Optional[LauncherRecord] = None
@@ -109,7 +109,7 @@ class ActivityFound:
 
 @dataclass(frozen=True)
 class ActivityChanged:
-    """The activity and the last collectives of a rank that runs but completes no step; none after its next step."""
+    """The activity and the last collectives of a rank that completes no step. Both are empty after its next step."""
 
     rank: int
     activity: Optional[str]
@@ -125,7 +125,7 @@ class StopBegan:
 
 @dataclass(frozen=True)
 class StopCallChosen:
-    """A graceful stop has begun: the ranks can stop at this call of `muster_worker.stopping`, or got SIGTERM (0)."""
+    """A graceful stop has begun. The ranks can stop at this call of `muster_worker.stopping`; 0: they got SIGTERM."""
 
     call: int
 
@@ -176,7 +176,7 @@ Event = Union[
 
 def begin_attempt(state: NodeState, attempt: int, first_rank: int, procs: int, at: float) -> NodeState:
     """Return the state at the start of an attempt, with a record for each rank."""
-    ranks = tuple(RankRecord(first_rank + local, local) for local in range(procs))
+    ranks = tuple(RankRecord(first_rank + local_rank, local_rank) for local_rank in range(procs))
     return replace(
         state,
         attempt=attempt,
@@ -214,7 +214,7 @@ def apply(state: NodeState, event: Event) -> NodeState:
 
 
 def _apply_once(state: NodeState, event: Union[StopBegan, StopCallChosen, Terminated, LauncherRecord]) -> NodeState:
-    """Apply an event of a kind of which only the first counts."""
+    """Apply an event, unless the state already has one of its kind."""
     if isinstance(event, StopBegan):
         return state if state.stop_began_at is not None else replace(state, stop_began_at=event.at)
     if isinstance(event, StopCallChosen):
@@ -275,17 +275,17 @@ def exit_code(state: NodeState) -> int:
     Otherwise it is the first of these that applies: `STOPPED_EXIT_CODE` after a signal to the agent, the shell's code
     for the first failed rank, the launcher's code, 1.
     """
-    finished = _have_ranks_ended_by_themselves(state)
+    have_ended = _have_ranks_ended_by_themselves(state)
     # Ranks that ended before the signal keep their result.
-    if state.terminated_at is not None and not finished:
+    if state.terminated_at is not None and not have_ended:
         return STOPPED_EXIT_CODE
-    failed = [record for record in state.ranks if record.ended_at is not None and record.exit_code != 0]
-    if failed:
-        first = min(failed, key=lambda record: (record.stopped, record.ended_at or 0.0, record.rank))
-        return shell_exit_code(first.exit_code, first.signal)
+    failed_ranks = [record for record in state.ranks if record.ended_at is not None and record.exit_code != 0]
+    if failed_ranks:
+        first_failed = min(failed_ranks, key=lambda record: (record.stopped, record.ended_at or 0.0, record.rank))
+        return shell_exit_code(first_failed.exit_code, first_failed.signal)
     if state.launcher is not None and state.launcher.exit_code != 0:
         return shell_exit_code(state.launcher.exit_code, state.launcher.signal)
-    return 0 if finished and state.problem is None else 1
+    return 0 if have_ended and state.problem is None else 1
 
 
 def shell_exit_code(code: Optional[int], signal_number: Optional[int]) -> int:

@@ -15,15 +15,15 @@ def write_summary(path: str, report: Report, exit_code: int) -> Optional[str]:
     """Write the summary to the termination log. Returns a line for the agent's log if that fails."""
     try:
         with open(path, "wb") as file:
-            file.write(summary(report, exit_code))
+            file.write(build_summary(report, exit_code))
     except OSError as error:
         return f"no termination log: {error}"
     return None
 
 
-def summary(report: Report, exit_code: int) -> bytes:
+def build_summary(report: Report, exit_code: int) -> bytes:
     """Return a summary of the node's end and its first failed rank, in at most `MAX_BYTES`."""
-    first = first_failure(report)
+    first_failed = find_first_failure(report)
     document: Dict[str, object] = {
         "jobUid": report.job_uid,
         "node": report.node,
@@ -44,35 +44,35 @@ def summary(report: Report, exit_code: int) -> bytes:
             "signal": end.signal,
             "reason": end.reason,
             "stopped": end.stopped,
-            "lastLines": list(end.last_lines) if first is None else [],
+            "lastLines": list(end.last_lines) if first_failed is None else [],
         }
-    if first is not None:
+    if first_failed is not None:
         document["firstFailure"] = {
-            "rank": first.rank,
-            "exitCode": first.exit_code,
-            "signal": first.signal,
-            "reason": first.reason,
-            "stopped": first.stopped,
-            "step": first.step,
-            "rssBytes": first.rss_bytes,
-            "lastLines": list(first.last_lines),
+            "rank": first_failed.rank,
+            "exitCode": first_failed.exit_code,
+            "signal": first_failed.signal,
+            "reason": first_failed.reason,
+            "stopped": first_failed.stopped,
+            "step": first_failed.step,
+            "rssBytes": first_failed.rss_bytes,
+            "lastLines": list(first_failed.last_lines),
         }
     return _encode_within_limit(document)
 
 
-def first_failure(report: Report) -> Optional[RankReport]:
+def find_first_failure(report: Report) -> Optional[RankReport]:
     """Return the first rank that failed on this node. Ranks that failed by themselves come before stopped ones."""
-    failed = [rank for rank in report.ranks if rank.ended_age is not None and rank.exit_code != 0]
-    return min(failed, key=lambda rank: (rank.stopped, -(rank.ended_age or 0.0), rank.rank), default=None)
+    failed_ranks = [rank for rank in report.ranks if rank.ended_age is not None and rank.exit_code != 0]
+    return min(failed_ranks, key=lambda rank: (rank.stopped, -(rank.ended_age or 0.0), rank.rank), default=None)
 
 
-def failure_text(report: Report) -> Optional[str]:
+def describe_failure(report: Report) -> Optional[str]:
     """Return the text for output/failure; None if nothing failed."""
     if report.problem is not None:
         return report.problem.message
-    first = first_failure(report)
-    if first is not None:
-        return "\n".join(first.last_lines)
+    first_failed = find_first_failure(report)
+    if first_failed is not None:
+        return "\n".join(first_failed.last_lines)
     if report.launcher is not None and report.launcher.exit_code != 0:
         return "\n".join(report.launcher.last_lines)
     return None

@@ -1,7 +1,7 @@
 """Unpacks the agent's archive for its ranks.
 
-Python compiles each module that it imports from an archive, at each start. From a folder it loads the compiled module,
-which takes half the processor time. That matters when all ranks restart at once.
+At each start Python compiles the modules that it imports from an archive. It loads compiled modules from a folder, in
+half the processor time. The difference matters when all ranks restart at once.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ import py_compile
 import zipfile
 from typing import List
 
-_PACKAGES_OF_RANKS = ("muster_worker/rank/", "muster_worker/site/")
-_MODULES_OF_RANKS = ("muster_worker/__init__.py", "muster_worker/entry.py", "muster_worker/exit_codes.py")
-"""What each rank's wrapper and hook import. Python itself compiles the other modules when they are first imported."""
+_RANK_PACKAGES = ("muster_worker/rank/", "muster_worker/site/")
+_RANK_MODULES = ("muster_worker/__init__.py", "muster_worker/entry.py", "muster_worker/exit_codes.py")
+"""The modules of each rank's wrapper and hook. Python itself compiles the other modules at their first import."""
 
 
 def unpack(archive: str, folder: str) -> None:
-    """Unpack `archive` into `folder`, and compile what ranks import. Raises `OSError`.
+    """Unpack `archive` into `folder`, and compile the ranks' modules. Raises `OSError`.
 
-    An agent that runs again in its pod replaces the files of the one before.
+    An agent that restarts in its pod replaces the files of the previous agent.
     """
     try:
-        with zipfile.ZipFile(archive) as opened:
-            opened.extractall(folder)
-            names = opened.namelist()
+        with zipfile.ZipFile(archive) as zip_file:
+            zip_file.extractall(folder)
+            names = zip_file.namelist()
     except zipfile.BadZipFile as error:
         raise OSError(f"{archive}: {error}") from error
-    for name in _select_modules_of_ranks(names):
+    for name in _select_rank_modules(names):
         # Compile here, because a rank may have PYTHONDONTWRITEBYTECODE.
         py_compile.compile(os.path.join(folder, name))
 
 
-def _select_modules_of_ranks(names: List[str]) -> List[str]:
-    return [name for name in names if name in _MODULES_OF_RANKS or name.startswith(_PACKAGES_OF_RANKS)]
+def _select_rank_modules(names: List[str]) -> List[str]:
+    return [name for name in names if name in _RANK_MODULES or name.startswith(_RANK_PACKAGES)]

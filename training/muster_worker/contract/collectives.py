@@ -16,8 +16,8 @@ MAX_COLLECTIVE_CHARS = 64
 class GroupCollective:
     """The collective that a rank entered last in a process group, from torch's flight recorder.
 
-    Its pending collective is the first one that it entered there and that has not completed. torch numbers the
-    collectives of a group, so that they have the same numbers on all ranks.
+    The pending collective is the first collective in this group that the rank entered and that has not completed. torch
+    numbers the collectives of a group, so that they have the same numbers on all ranks.
     """
 
     group: str  # torch's name, with its description if it has one: "0 (default_pg)"

@@ -29,7 +29,7 @@ LINES_PER_SECOND = 20
 
 
 _SEARCHED_TEXTS = re.compile(r"[E=:]|\.(?=real)|(?<=xla)/|(?<=Invalid )r|(?<=compiler)/")
-_FIRST = re.compile(r"^[ -~]")
+_FIRST_CHARACTER = re.compile(r"^[ -~]")
 """Characters to write as JSON escapes (\\u0045), so that log searches don't match quoted text. SageMaker's toolkit
 takes the first line with an error's name as the reason of a failure (sagemaker-training 5.1.4, `__init__.py`,
 `process.py`). Regular expressions of metrics, such as `loss=([0-9.]+)`, would match quoted text, too."""
@@ -78,7 +78,7 @@ class RankLine:
 def write(line: RankLine) -> str:
     """Format a line without its newline: ASCII, at most `MAX_CHARS`. The oldest output is dropped if necessary."""
     while True:
-        text = MARK + _json(line)
+        text = MARK + _encode(line)
         if len(text) <= MAX_CHARS:
             return text
         if line.last_lines:
@@ -107,16 +107,16 @@ def interval_seconds(world: int) -> float:
     return min(MAX_INTERVAL_SECONDS, max(MIN_INTERVAL_SECONDS, world / LINES_PER_SECOND))
 
 
-def _json(line: RankLine) -> str:
-    activity = replace(
+def _encode(line: RankLine) -> str:
+    escaped = replace(
         line,
         last_lines=tuple(_SEARCHED_TEXTS.sub(_escape, text) for text in line.last_lines),
         activity=None if line.activity is None else _SEARCHED_TEXTS.sub(_escape, line.activity),
         phase=None if line.phase is None else _SEARCHED_TEXTS.sub(_escape, line.phase),
-        metrics={_FIRST.sub(_escape, name): value for name, value in line.metrics.items()},
+        metrics={_FIRST_CHARACTER.sub(_escape, name): value for name, value in line.metrics.items()},
     )
     fields: Dict[str, object] = {
-        name: value for name, value in asdict(activity).items() if value is not None and value not in ((), {})
+        name: value for name, value in asdict(escaped).items() if value is not None and value not in ((), {})
     }
     text = json.dumps(fields, separators=(",", ":"), allow_nan=False)
     return text.replace(f"\\u{_ESCAPE_OFFSET >> 8:x}", "\\u00")

@@ -19,11 +19,11 @@ NONCE_BYTES = 16
 class PingKind:
     """The kind of a datagram: a ping, or one of the answers."""
 
-    ASK = 0
+    PING = 0
     ALIVE = 1  # the agent works on this attempt
     SUCCEEDED = 2  # all of its ranks have exited with 0
-    OVER = 3  # the operator has ended the attempt
-    ALL = (ASK, ALIVE, SUCCEEDED, OVER)
+    ATTEMPT_ENDED = 3  # the operator has ended the attempt
+    ALL = (PING, ALIVE, SUCCEEDED, ATTEMPT_ENDED)
 
 
 @dataclass(frozen=True)
@@ -37,24 +37,24 @@ class Ping:
 
 
 _FIELDS = struct.Struct(f"!BII{NONCE_BYTES}s")
-_CODE_BYTES = hashlib.sha256().digest_size
-PING_BYTES = _FIELDS.size + _CODE_BYTES
+_AUTHENTICATION_CODE_BYTES = hashlib.sha256().digest_size
+PING_BYTES = _FIELDS.size + _AUTHENTICATION_CODE_BYTES
 
 
 def encode(ping: Ping, key: bytes) -> bytes:
     """Return the datagram."""
     fields = _FIELDS.pack(ping.kind, ping.sender, ping.receiver, ping.nonce)
-    return fields + _code(fields, key)
+    return fields + _authentication_code(fields, key)
 
 
 def decode(datagram: bytes, key: bytes) -> Optional[Ping]:
     """Return the content of a datagram; None if its authentication code is wrong."""
-    fields, code = datagram[: _FIELDS.size], datagram[_FIELDS.size :]
-    if len(datagram) != PING_BYTES or not hmac.compare_digest(code, _code(fields, key)):
+    fields, authentication_code = datagram[: _FIELDS.size], datagram[_FIELDS.size :]
+    if len(datagram) != PING_BYTES or not hmac.compare_digest(authentication_code, _authentication_code(fields, key)):
         return None
     ping = Ping(*_FIELDS.unpack(fields))
     return ping if ping.kind in PingKind.ALL else None
 
 
-def _code(fields: bytes, key: bytes) -> bytes:
+def _authentication_code(fields: bytes, key: bytes) -> bytes:
     return hmac.new(key, fields, hashlib.sha256).digest()

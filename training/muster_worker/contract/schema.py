@@ -27,7 +27,7 @@ MAX_LAST_LINES = 8
 """Maximum number of lines of a rank's standard error in a report."""
 
 MAX_LINE_CHARS = 512
-"""Maximum length of each of those lines. The agent shortens longer lines and adds an ellipsis."""
+"""Maximum length of a line in a report. The agent shortens longer lines and adds an ellipsis."""
 
 MAX_ACTIVITY_CHARS = 120
 """Maximum length of a rank's activity, which is part of one sentence in the job's status."""
@@ -155,9 +155,9 @@ class Plan:
     mpi: str = Mpi.AUTO  # one of `Mpi`, for launcher `mpi` only
     network_check: bool = False  # measure the network before the ranks start
     has_code: bool = False  # the job's code is in the agent's working directory
-    hang_seconds: int = 600  # without a step until the agent writes a rank's stacks to its log
+    hang_seconds: int = 600  # after this time without a step the agent writes a rank's stacks to its log
     fence_seconds: float = 0.0  # stop the ranks after this time without contact; 0: never
-    warm_start: bool = False  # a process that has imported torch forks the ranks, where that is possible
+    warm_start: bool = False  # fork the ranks from a process that has imported torch, if possible
 
     @property
     def world_size(self) -> int:
@@ -184,12 +184,12 @@ class RankReport:
     no_step_reason: Optional[str] = None  # why `step` is None: "PythonIsolated", "NotPython", ...
     activity: Optional[str] = None  # of its main thread when it hung, was stopped or failed: "all_reduce", "backward"
     rss_bytes: Optional[int] = None  # current; the maximum if a signal ended the rank
-    phase: Optional[str] = None  # in which the script expects no steps: `muster_worker.phase("eval")`
-    phase_ended_age: Optional[float] = None  # since the end of the last such phase
+    phase: Optional[str] = None  # the current phase without steps: `muster_worker.phase("eval")`
+    phase_ended_age: Optional[float] = None  # since the end of the last phase
     first_step_age: Optional[float] = None  # since the end of the process's first step
-    first_script_step: Optional[int] = None  # the first that the script reported; None: `step` counts optimizer steps
-    collectives: Tuple[GroupCollective, ...] = ()  # by process group, the last used first, when it hung
-    busy_seconds: Optional[float] = None  # of a step, without waiting for other ranks: the median of the last ones
+    first_script_step: Optional[int] = None  # the first step from the script; None: `step` counts optimizer steps
+    collectives: Tuple[GroupCollective, ...] = ()  # the last of each process group, when the rank hung
+    busy_seconds: Optional[float] = None  # median time of a step without waiting for other ranks
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ class Report:
     terminated_age: Optional[float] = None  # since a signal or the parent's exit made the agent stop
     stop_call: Optional[int] = None  # after a graceful stop began: see `graceful_stop.py`; 0: the ranks got SIGTERM
     dropped_lines: int = 0  # log lines dropped because the agent's output was read too slowly
-    ping_port: Optional[int] = None  # UDP: other nodes ask there whether this agent lives
+    ping_port: Optional[int] = None  # UDP port for pings from other nodes
     fence_seconds: float = 0.0  # as in the agent's plan
 
 
@@ -289,10 +289,10 @@ class Command:
     kind: str
     peers: Tuple[Peer, ...] = ()  # of Start: the members of the attempt, by node rank
     grace_seconds: float = 0.0  # of Stop and StopAt
-    credentials: Optional[Credentials] = field(default=None, repr=False)  # of Start, if the agents call each other
+    credentials: Optional[Credentials] = field(default=None, repr=False)  # of Start with launcher `mpi`
     is_graceful: bool = False  # of Stop: ranks that call `muster_worker.stopping` get SIGTERM only at the end
     stop_call: int = 0  # of StopAt: the number of the call that returns True first
-    ping_key: Optional[str] = field(default=None, repr=False)  # of Start, in hexadecimal, if the agents ask each other
+    ping_key: Optional[str] = field(default=None, repr=False)  # of Start, in hexadecimal, if the agents ping each other
     source: Optional[EditedSource] = None  # of Start; None: the ranks run the job's own code
 
     @property

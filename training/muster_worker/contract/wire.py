@@ -1,4 +1,4 @@
-"""Encodes the contract's types as JSON. A strict decoder works from their type hints.
+"""Encodes the contract's types as JSON, and decodes them strictly by their type hints.
 
 Input from an agent is untrusted. A wrong type, an unknown or missing field, NaN or a number out of range raises
 `MalformedDocument` with the field's path.

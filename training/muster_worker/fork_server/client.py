@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from typing import FrozenSet, Mapping, Optional, Sequence, Tuple
 
 
-class Refused(Exception):
+class ForkRefused(Exception):
     """The fork server can't fork this command: start it with fork and exec instead. The text is the reason."""
 
 
-class Interrupted(Exception):
+class StartInterrupted(Exception):
     """A signal ended the command before its process existed."""
 
     def __init__(self, number: int) -> None:
@@ -30,7 +30,7 @@ class Interrupted(Exception):
 
 
 class ForkedChild:
-    """A process that the fork server has forked, from `start`."""
+    """A process that the fork server has forked. `start` returns it."""
 
     def __init__(self, connection: _Connection, pid: int, group: int) -> None:
         self._connection = connection
@@ -45,7 +45,7 @@ class ForkedChild:
         The process is in another process group, so forward every signal. If the wrapper leads its process group, the
         launcher signals the whole group of the rank (see `child.Child.wait`). The agent signals a launcher only.
         """
-        to_group = os.getpgrp() == os.getpid() and not is_launcher
+        signals_group = os.getpgrp() == os.getpid() and not is_launcher
         while True:
             line = self._connection.read_line()
             if line is not None:
@@ -58,7 +58,7 @@ class ForkedChild:
             number = self._connection.wait_for_signal()
             if number:
                 try:
-                    os.killpg(self._group, number) if to_group else os.kill(self.pid, number)
+                    os.killpg(self._group, number) if signals_group else os.kill(self.pid, number)
                 except ProcessLookupError:
                     pass
 
@@ -72,62 +72,62 @@ def start(
 ) -> ForkedChild:
     """Run `command` in a process that the fork server at `path` forks. Call `block_signals` before.
 
-    `streams` are as in `child.start`. While the fork server still imports, this waits for it. Raises `Refused`, and
-    `Interrupted` if a signal would have ended the command in the meantime.
+    `streams` are as in `child.start`. `start` waits while the fork server still imports. Raises `ForkRefused`, and
+    `StartInterrupted` if a signal would have ended the command in the meantime.
     """
     connection = _Connection()
     try:
         connection.open(path)
-        return _ask(connection, command, environment, streams, signal_mask)
+        return _request_fork(connection, command, environment, streams, signal_mask)
     except OSError as error:
         connection.close()
-        raise Refused(f"the fork server does not answer: {error.strerror}") from error
-    except Refused:
+        raise ForkRefused(f"the fork server does not answer: {error.strerror}") from error
+    except ForkRefused:
         connection.close()
         raise
 
 
-def _ask(
+def _request_fork(
     connection: _Connection,
     command: Sequence[str],
     environment: Mapping[str, str],
     streams: Optional[Tuple[int, int]],
     signal_mask: FrozenSet[int],
 ) -> ForkedChild:
-    """Raises `Refused`, `Interrupted` and `OSError`."""
+    """Raises `ForkRefused`, `StartInterrupted` and `OSError`."""
     # Wait before sending: unread descriptors in the socket would keep the pipes open if this process ended.
     _await_line(connection)
     fds = request.inherited_fds()
     if len(fds) + 4 > request.MAX_FDS:
-        raise Refused(f"it inherits {len(fds)} descriptors")
+        raise ForkRefused(f"it inherits {len(fds)} descriptors")
     folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    standard = (0, 1, 2) if streams is None else (nothing, *streams)
-    connection.send(request.encode(command, environment, signal_mask, fds), (folder, *standard, *fds))
+    null_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    standard_fds = (0, 1, 2) if streams is None else (null_fd, *streams)
+    connection.send(request.encode(command, environment, signal_mask, fds), (folder, *standard_fds, *fds))
     os.close(folder)
-    os.close(nothing)
+    os.close(null_fd)
     kind, _, text = _await_line(connection).partition(" ")
     if kind != "pid":
-        raise Refused(text)
+        raise ForkRefused(text)
     pid, group = text.split()
     return ForkedChild(connection, int(pid), int(group))
 
 
 def _await_line(connection: _Connection) -> str:
-    """Wait for the fork server's next line. Raises `Refused` if it has ended, and `Interrupted`."""
+    """Wait for the fork server's next line. Raises `ForkRefused` if it has ended, and `StartInterrupted`."""
     while True:
         line = connection.read_line()
         if line == b"":
-            raise Refused("the fork server has ended")
+            raise ForkRefused("the fork server has ended")
         if line is not None:
             return line.decode("utf-8", "replace")
         number = connection.wait_for_signal()
         if number not in (0, signal.SIGCONT) and signal.getsignal(number) is not signal.SIG_IGN:
-            raise Interrupted(number)
+            raise StartInterrupted(number)
 
 
 class _Connection:
-    """A connection to the fork server. It sends this process SIGIO when there is something to read."""
+    """A connection to the fork server. The kernel sends this process SIGIO when the connection has data to read."""
 
     def __init__(self) -> None:
         self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -143,11 +143,11 @@ class _Connection:
         fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC)
 
     def send(self, data: bytes, fds: Sequence[int]) -> None:
-        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", fds))]
+        ancillary = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", fds))]
         self._socket.setblocking(True)
-        rest = data[self._socket.sendmsg([data], rights) :]
-        if rest:
-            self._socket.sendall(rest)
+        unsent = data[self._socket.sendmsg([data], ancillary) :]
+        if unsent:
+            self._socket.sendall(unsent)
         self._socket.setblocking(False)
 
     def read_line(self) -> Optional[bytes]:

@@ -25,18 +25,23 @@ if TYPE_CHECKING:
 
 
 def become_rank(
-    rank_request: Request, fds: Sequence[int], output: bytes, moved: Optional[Tuple[str, str]], *, adds_locale: bool
+    rank_request: Request,
+    fds: Sequence[int],
+    output: bytes,
+    moved_code: Optional[Tuple[str, str]],
+    *,
+    adds_locale: bool,
 ) -> Callable[[], None]:
-    """Apply the request to this process; return the rank's program. `moved` is from `find_moved_code`."""
-    parsed = parse_command(rank_request.command)
-    if isinstance(parsed, str):
-        raise ValueError(parsed)
+    """Apply the request to this process; return the rank's program. `moved_code` is from `find_moved_code`."""
+    python_command = parse_command(rank_request.command)
+    if isinstance(python_command, str):
+        raise ValueError(python_command)
     _set_descriptors(rank_request.fds, fds)
     _set_limits(rank_request)  # after the descriptors, because the limit of open files may be too low for them
     archive = rank_request.environment.get(b"MUSTER_ARCHIVE")
-    added = {b"LC_CTYPE": os.environb[b"LC_CTYPE"]} if adds_locale else {}
+    locale_variables = {b"LC_CTYPE": os.environb[b"LC_CTYPE"]} if adds_locale else {}
     os.environb.clear()
-    os.environb.update(added)  # as Python itself does in the C locale
+    os.environb.update(locale_variables)  # as Python itself does in the C locale
     os.environb.update(rank_request.environment)
     write_command_line(rank_request.command)
     _set_signals(rank_request)
@@ -46,21 +51,21 @@ def become_rank(
         _enter_hook(os.fsdecode(archive))
     if "orig_argv" in vars(sys):  # since Python 3.10
         vars(sys)["orig_argv"] = list(rank_request.command)
-    arguments = rank_request.command[1 + len(parsed.options) :]
+    arguments = rank_request.command[1 + len(python_command.options) :]
     os.write(2, output)
-    if parsed.module:
+    if python_command.module:
         sys.argv = ["-m", *arguments[2:]]
-        first = os.getcwd()
+        script_folder = os.getcwd()
     else:
         sys.argv = list(arguments)
-        first = os.path.dirname(os.path.realpath(parsed.script))
-    if moved is not None:
-        sys.path[:] = [moved[1] if folder == moved[0] else folder for folder in sys.path]
-    if not getattr(sys.flags, "safe_path", False):  # PYTHONSAFEPATH: the fork server's has no such folder either
-        sys.path[0] = first
-    if parsed.module:
-        return lambda: _run_module(parsed.module)
-    return lambda: _run_script(parsed.script)
+        script_folder = os.path.dirname(os.path.realpath(python_command.script))
+    if moved_code is not None:
+        sys.path[:] = [moved_code[1] if folder == moved_code[0] else folder for folder in sys.path]
+    if not getattr(sys.flags, "safe_path", False):  # PYTHONSAFEPATH: sys.path has no script folder
+        sys.path[0] = script_folder
+    if python_command.module:
+        return lambda: _run_module(python_command.module)
+    return lambda: _run_script(python_command.script)
 
 
 def _enter_hook(archive: str) -> None:
@@ -77,7 +82,7 @@ def _seed_generators() -> None:
         numpy_random.seed()
     torch = sys.modules.get("torch")
     if torch is not None:
-        torch.default_generator.seed()  # of the CPU: those of GPUs begin when the rank first uses one
+        torch.default_generator.seed()  # the CPU's; torch creates a GPU's generator at its first use
 
 
 def _set_limits(rank_request: Request) -> None:
@@ -90,15 +95,15 @@ def _set_limits(rank_request: Request) -> None:
         os.setpriority(os.PRIO_PROCESS, 0, rank_request.nice)
 
 
-def _set_descriptors(numbers: Sequence[int], fds: Sequence[int]) -> None:
-    """Change to the folder `fds[0]`. Move three descriptors to the standard streams, and the others to `numbers`."""
+def _set_descriptors(target_numbers: Sequence[int], fds: Sequence[int]) -> None:
+    """Change to the folder `fds[0]`. Move the next three to the standard streams, the others to `target_numbers`."""
     os.fchdir(fds[0])
-    targets = (0, 1, 2, *numbers)
-    above = max(*targets, *fds) + 1
-    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, above) for fd in fds[1:]]
+    targets = (0, 1, 2, *target_numbers)
+    first_free_fd = max(*targets, *fds) + 1
+    high_fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, first_free_fd) for fd in fds[1:]]
     for fd in fds:
         os.close(fd)
-    for fd, target in zip(high, targets):
+    for fd, target in zip(high_fds, targets):
         os.dup2(fd, target, inheritable=True)
         os.close(fd)
 
@@ -106,14 +111,14 @@ def _set_descriptors(numbers: Sequence[int], fds: Sequence[int]) -> None:
 def _set_signals(rank_request: Request) -> None:
     for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
         is_ignored = signal.getsignal(number) is signal.SIG_IGN
-        if is_ignored and number not in rank_request.ignored:
+        if is_ignored and number not in rank_request.ignored_signals:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-        elif number in rank_request.ignored and not is_ignored:
+        elif number in rank_request.ignored_signals and not is_ignored:
             signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_SETMASK, rank_request.mask)
+    signal.pthread_sigmask(signal.SIG_SETMASK, rank_request.signal_mask)
 
 
-def _fresh_main() -> Dict[str, object]:
+def _clear_main() -> Dict[str, object]:
     names = vars(sys.modules["__main__"])
     names.clear()
     names.update(__name__="__main__", __doc__=None, __package__=None, __spec__=None, __builtins__=builtins)
@@ -121,7 +126,7 @@ def _fresh_main() -> Dict[str, object]:
 
 
 def _run_script(script: str) -> None:
-    names = _fresh_main()
+    names = _clear_main()
     path = os.path.join(os.getcwd(), script) if sys.version_info >= (3, 9) else script
     names.update(__loader__=SourceFileLoader("__main__", path), __annotations__={}, __file__=path, __cached__=None)
     try:

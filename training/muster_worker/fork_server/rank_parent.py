@@ -12,7 +12,7 @@ import time
 
 from muster_worker.fork_server import request
 from muster_worker.fork_server.forked_rank import become_rank
-from muster_worker.fork_server.refusals import ServerState, find_refusal, own_variables
+from muster_worker.fork_server.refusals import ServerState, find_refusal, variables_without_hook
 from muster_worker.fork_server.variables import find_moved_code
 from muster_worker.rank import child
 
@@ -38,8 +38,8 @@ def _serve_request(connection: socket.socket, server: ServerState) -> Callable[[
     _answer(connection, "ready")
     body, fds = _receive(connection)
     rank_request = request.decode(body)
-    if len(fds) != _STANDARD_FDS + len(rank_request.fds):  # no room for all of them
-        raise ValueError(f"it got {len(fds)} descriptors")
+    if len(fds) != _STANDARD_FDS + len(rank_request.fds):  # the kernel has dropped some
+        raise ValueError(f"{len(fds)} descriptors arrived")
     refusal = server.refusal or find_refusal(rank_request, os.readlink(f"/proc/self/fd/{fds[0]}"), server)
     if refusal is not None:
         _answer(connection, f"refused {refusal}")
@@ -50,7 +50,7 @@ def _serve_request(connection: socket.socket, server: ServerState) -> Callable[[
     # Like the wrapper, ignore signals to the rank's process group: they are for the rank and must not end this process.
     signal.pthread_sigmask(signal.SIG_BLOCK, child.FORWARDED_SIGNALS | {signal.SIGCHLD})
     parent = os.getpid()
-    reader, writer = _open_pipe(above=max((2, *rank_request.fds)))
+    reader, writer = _open_pipe(highest_fd=max((2, *rank_request.fds)))
     pid = os.fork()
     if pid == 0:
         connection.close()
@@ -61,10 +61,10 @@ def _serve_request(connection: socket.socket, server: ServerState) -> Callable[[
         return _become_rank(rank_request, fds, server, writer)
     for fd in (*fds, writer):
         os.close(fd)
-    failure = os.read(reader, _MAX_FAILURE_BYTES)  # empty when the process is the rank
+    message = os.read(reader, _MAX_FAILURE_BYTES)  # empty when the process is the rank
     os.close(reader)
-    if failure:
-        _answer(connection, f"refused the fork failed: {failure.decode('utf-8', 'replace')}")
+    if message:
+        _answer(connection, f"refused the fork failed: {message.decode('utf-8', 'replace')}")
         os._exit(1)
     _answer(connection, f"pid {pid} {parent}")
     _wait(connection, pid)
@@ -72,23 +72,23 @@ def _serve_request(connection: socket.socket, server: ServerState) -> Callable[[
 
 
 def _become_rank(
-    rank_request: request.Request, fds: List[int], server: ServerState, failure: int
+    rank_request: request.Request, fds: List[int], server: ServerState, message: int
 ) -> Callable[[], None]:
-    """Make this process the rank. If that fails, write the reason to the descriptor `failure`, and exit."""
+    """Make this process the rank. If that fails, write the reason to the descriptor `message`, and exit."""
     try:
-        moved = find_moved_code(server.environment, own_variables(rank_request))
-        program = become_rank(rank_request, fds, server.import_output, moved, adds_locale=server.adds_locale)
+        moved_code = find_moved_code(server.environment, variables_without_hook(rank_request))
+        program = become_rank(rank_request, fds, server.import_output, moved_code, adds_locale=server.adds_locale)
     except Exception as error:  # noqa: BLE001 - the rank then starts plainly
-        os.write(failure, repr(error).encode("utf-8", "replace")[:_MAX_FAILURE_BYTES])
+        os.write(message, repr(error).encode("utf-8", "replace")[:_MAX_FAILURE_BYTES])
         os._exit(1)
-    os.close(failure)
+    os.close(message)
     return program
 
 
-def _open_pipe(*, above: int) -> Tuple[int, int]:
+def _open_pipe(*, highest_fd: int) -> Tuple[int, int]:
     """Open a pipe whose write end has a number that the rank does not need."""
     reader, low_writer = os.pipe()
-    writer = fcntl.fcntl(low_writer, fcntl.F_DUPFD_CLOEXEC, above + 1)
+    writer = fcntl.fcntl(low_writer, fcntl.F_DUPFD_CLOEXEC, highest_fd + 1)
     os.close(low_writer)
     return reader, writer
 
@@ -101,9 +101,9 @@ def _wait(connection: socket.socket, pid: int) -> None:
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
     while True:
-        ended, status, used = os.wait4(pid, os.WNOHANG)
-        if ended:
-            _answer(connection, f"{status} {used.ru_maxrss} {time.monotonic()!r}")
+        ended_pid, status, usage = os.wait4(pid, os.WNOHANG)
+        if ended_pid:
+            _answer(connection, f"{status} {usage.ru_maxrss} {time.monotonic()!r}")
             return
         readable, _, _ = select.select([connection.fileno(), reader], [], [])
         if connection.fileno() in readable:
@@ -113,22 +113,22 @@ def _wait(connection: socket.socket, pid: int) -> None:
 
 def _receive(connection: socket.socket) -> Tuple[bytes, List[int]]:
     numbers = array.array("i")
-    room = socket.CMSG_SPACE(request.MAX_FDS * numbers.itemsize)
-    data, ancillary, _, _ = connection.recvmsg(65536, room, socket.MSG_CMSG_CLOEXEC)
+    ancillary_size = socket.CMSG_SPACE(request.MAX_FDS * numbers.itemsize)
+    data, ancillary, _, _ = connection.recvmsg(65536, ancillary_size, socket.MSG_CMSG_CLOEXEC)
     for level, kind, content in ancillary:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
             numbers.frombytes(content[: len(content) - len(content) % numbers.itemsize])
-    wanted = None
-    while wanted is None or len(data) < wanted:
-        if wanted is None and len(data) >= request.LENGTH_BYTES:
-            wanted = request.LENGTH_BYTES + int.from_bytes(data[: request.LENGTH_BYTES], "big")
-            if wanted > request.MAX_BYTES:
-                raise ValueError(f"a request of {wanted} bytes")
+    expected_bytes = None
+    while expected_bytes is None or len(data) < expected_bytes:
+        if expected_bytes is None and len(data) >= request.LENGTH_BYTES:
+            expected_bytes = request.LENGTH_BYTES + int.from_bytes(data[: request.LENGTH_BYTES], "big")
+            if expected_bytes > request.MAX_BYTES:
+                raise ValueError(f"a request of {expected_bytes} bytes")
             continue
-        more = connection.recv(1 << 20)
-        if not more:
+        chunk = connection.recv(1 << 20)
+        if not chunk:
             os._exit(0)  # the wrapper has ended
-        data += more
+        data += chunk
     return data[request.LENGTH_BYTES :], list(numbers)
 
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class ServerState:
     """The fork server's environment variables, the options of its Python, and the output of its imports.
 
-    `refusal` is the reason why it must not fork any rank, if there is one. `adds_locale`: Python has added LC_CTYPE to
-    the variables.
+    `refusal` is the reason why the fork server must not fork any rank, if there is one. `adds_locale` is true if Python
+    has added LC_CTYPE to the variables.
     """
 
     environment: Dict[str, str]
@@ -39,22 +39,22 @@ def find_refusal(rank_request: request.Request, folder: str, server: ServerState
 
 
 def _find_in_command_line(rank_request: request.Request, folder: str, server: ServerState) -> Optional[str]:
-    parsed = parse_command(rank_request.command)
-    if isinstance(parsed, str):
-        return parsed
-    python = shutil.which(parsed.python, path=rank_request.variables.get("PATH", os.defpath)) or ""
+    python_command = parse_command(rank_request.command)
+    if isinstance(python_command, str):
+        return python_command
+    python = shutil.which(python_command.python, path=rank_request.variables.get("PATH", os.defpath)) or ""
     if os.path.normpath(os.path.join(folder, python)) != os.path.normpath(sys.executable):
-        return f"{parsed.python} is another Python than the fork server's"
+        return f"{python_command.python} is another Python than the fork server's"
     # torchrun does the same with and without -u.
-    options = [option for option in server.options if not parsed.module or option != "-u"]
-    if list(parsed.options) != options:
+    options = [option for option in server.options if not python_command.module or option != "-u"]
+    if list(python_command.options) != options:
         return "the options of Python differ from the fork server's"
-    if parsed.script and not os.path.isfile(os.path.join(folder, parsed.script)):
-        return f"there is no file {parsed.script}"
+    if python_command.script and not os.path.isfile(os.path.join(folder, python_command.script)):
+        return f"there is no file {python_command.script}"
     if getattr(sys.flags, "safe_path", False):
         return None
-    own = os.path.dirname(os.path.realpath(os.path.join(folder, parsed.script))) if parsed.script else folder
-    return _find_hidden_module(own)
+    script = os.path.realpath(os.path.join(folder, python_command.script))
+    return _find_hidden_module(os.path.dirname(script) if python_command.script else folder)
 
 
 def _find_hidden_module(folder: str) -> Optional[str]:
@@ -65,18 +65,18 @@ def _find_hidden_module(folder: str) -> Optional[str]:
         return None
     for name in sorted(names.intersection(sys.modules) - {"__main__", "muster_worker", "sitecustomize"}):
         spec = PathFinder.find_spec(name, [folder])
-        own = None if spec is None else spec.origin
-        imported = getattr(sys.modules[name], "__file__", None)
-        if own is not None and imported is not None and os.path.realpath(own) != os.path.realpath(imported):
-            return f"{own} has the name of a module that torch may import"
+        file = None if spec is None else spec.origin
+        imported_file = getattr(sys.modules[name], "__file__", None)
+        if file is not None and imported_file is not None and os.path.realpath(file) != os.path.realpath(imported_file):
+            return f"{file} has the name of a module that torch may import"
     return None
 
 
 def _find_in_process_attributes(rank_request: request.Request, server: ServerState) -> Optional[str]:
-    variables = own_variables(rank_request)
-    moved = find_moved_code(server.environment, variables)
-    if moved is not None:
-        refusal = _find_imported_from(moved[0]) or _find_hidden_module(moved[1])
+    variables = variables_without_hook(rank_request)
+    moved_code = find_moved_code(server.environment, variables)
+    if moved_code is not None:
+        refusal = _find_imported_from(moved_code[0]) or _find_hidden_module(moved_code[1])
         if refusal is not None:
             return refusal
         variables["PYTHONPATH"] = server.environment["PYTHONPATH"]
@@ -101,8 +101,8 @@ def _find_imported_from(folder: str) -> Optional[str]:
     return None
 
 
-def own_variables(rank_request: request.Request) -> Dict[str, str]:
-    """The variables of the rank without those of muster's hook."""
+def variables_without_hook(rank_request: request.Request) -> Dict[str, str]:
+    """Return the variables of the rank without the variables of muster's hook."""
     variables = rank_request.variables
     archive = variables.get("MUSTER_ARCHIVE")
     return variables if archive is None else without_hook(variables, archive)

@@ -1,7 +1,8 @@
 """A request to the fork server: the command and everything that a new process would inherit.
 
-The bytes are a length, then sections; a section is a count and that many strings, all ended by NUL, which neither
-arguments nor environments contain. The wrapper loads this module before each rank, so it needs no other module.
+The format is a length, then sections. A section is a count and this number of strings. NUL ends the count and each
+string, because arguments and variables contain no NUL. The wrapper of each rank loads this module, so its imports are
+few.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ class Request:
 
     def __init__(self, sections: Sequence[Sequence[bytes]]) -> None:
         """Raises `ValueError` for sections that `encode` did not write."""
-        command, environment, numbers, limits, cpus, mask, ignored, fds, owner_and_namespaces = sections
+        command, environment, numbers, limits, cpus, signal_mask, ignored_signals, fds, owner_and_namespaces = sections
         self.command = [os.fsdecode(word) for word in command]
         self.environment: Dict[bytes, bytes] = dict(entry.split(b"=", 1) for entry in environment)
         self.umask, self.nice = (int(number) for number in numbers)
         self.limits = [tuple(int(part) for part in entry.split(b":")) for entry in limits]
         self.cpus = frozenset(int(cpu) for cpu in cpus)
-        self.mask = frozenset(int(number) for number in mask)
-        self.ignored = frozenset(int(number) for number in ignored)
+        self.signal_mask = frozenset(int(number) for number in signal_mask)
+        self.ignored_signals = frozenset(int(number) for number in ignored_signals)
         self.fds = [int(number) for number in fds]
         self.owner_and_namespaces = list(owner_and_namespaces)
 
@@ -68,12 +69,14 @@ def owner_and_namespaces() -> List[bytes]:
     return [*users, *(os.fsencode(os.readlink(f"/proc/self/ns/{name}")) for name in _NAMESPACES)]
 
 
-def encode(command: Sequence[str], environment: Mapping[str, str], mask: FrozenSet[int], fds: Sequence[int]) -> bytes:
+def encode(
+    command: Sequence[str], environment: Mapping[str, str], signal_mask: FrozenSet[int], fds: Sequence[int]
+) -> bytes:
     """Encode a request to start `command` as this process would. `fds` are from `inherited_fds`. Raises `OSError`."""
     umask = os.umask(0)
     os.umask(umask)
     # Every Python ignores SIGPIPE and SIGXFSZ by itself.
-    ignored = [
+    ignored_signals = [
         number
         for number in signal.valid_signals()
         if signal.getsignal(number) is signal.SIG_IGN and number not in (signal.SIGPIPE, signal.SIGXFSZ)
@@ -84,8 +87,8 @@ def encode(command: Sequence[str], environment: Mapping[str, str], mask: FrozenS
         [b"%d" % umask, b"%d" % os.getpriority(os.PRIO_PROCESS, 0)],
         [b"%d:%d:%d" % (limit, *resource.getrlimit(limit)) for limit in _LIMITS],
         [b"%d" % cpu for cpu in os.sched_getaffinity(0)],
-        [b"%d" % number for number in mask],
-        [b"%d" % number for number in ignored],
+        [b"%d" % number for number in signal_mask],
+        [b"%d" % number for number in ignored_signals],
         [b"%d" % number for number in fds],
         owner_and_namespaces(),
     )

@@ -1,9 +1,9 @@
 """The fork server: imports what ranks import, then forks a process for each request.
 
-It runs in the Python of the ranks, as `python OPTIONS -c BOOT DESCRIPTOR PATH 'OPTIONS' MODULES... ROOM`, and listens
-on an inherited socket. For each request it forks a parent process (`rank_parent.py`), which forks the rank in a new
-session and waits for it. The fork server has only one thread, because a forked process has only the thread that called
-fork.
+It runs in the Python of the ranks, as `python OPTIONS -c BOOTSTRAP DESCRIPTOR PATH 'OPTIONS' MODULES... PADDING`. It
+listens on an inherited socket. For each request it forks a parent process (`rank_parent.py`), which forks the rank in a
+new session and waits for it. The fork server has only one thread, because a forked process has only the thread that
+called fork.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Optional, Sequence
 
-BOOT = "__import__('muster_worker.fork_server.server', fromlist=['serve']).serve()()"
+BOOTSTRAP = "__import__('muster_worker.fork_server.server', fromlist=['serve']).serve()()"
 """A single expression, because the rank replaces the names of `__main__` before the call returns."""
 
-ROOM = "-" * 4096
+COMMAND_LINE_PADDING = "-" * 4096
 """The last argument reserves memory in which a rank writes its own command line, for ps and pkill."""
 
 GPU_DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/neuron")
@@ -61,7 +61,7 @@ def serve() -> Callable[[], None]:
 
 
 def _find_other_python(python: str) -> Optional[str]:
-    """Return why `refusals` will refuse every rank. Call this first, so that ranks don't wait for a useless import."""
+    """Return why `find_refusal` would refuse every rank. Call this first: then ranks don't wait for useless imports."""
     if os.path.abspath(python) == os.path.abspath(sys.executable):
         return None
     return f"{python} is a program that starts {sys.executable}"
@@ -70,8 +70,8 @@ def _find_other_python(python: str) -> Optional[str]:
 def _import(modules: Sequence[str], output: int) -> Optional[str]:
     """Import modules, with standard output and error redirected to `output`. Returns the reason not to fork, if any."""
     # Don't import from the working directory: the rank's module path begins with the folder of its script instead.
-    first = None if getattr(sys.flags, "safe_path", False) else sys.path.pop(0)
-    standard = os.dup(1), os.dup(2)
+    first_path = None if getattr(sys.flags, "safe_path", False) else sys.path.pop(0)
+    saved_streams = os.dup(1), os.dup(2)
     os.dup2(output, 1)
     os.dup2(output, 2)
     try:
@@ -82,11 +82,11 @@ def _import(modules: Sequence[str], output: int) -> Optional[str]:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        for number, stream in enumerate(standard, 1):
+        for number, stream in enumerate(saved_streams, 1):
             os.dup2(stream, number)
             os.close(stream)
-        if first is not None:
-            sys.path.insert(0, first)
+        if first_path is not None:
+            sys.path.insert(0, first_path)
     return None
 
 
@@ -102,13 +102,13 @@ def _find_refusal() -> Optional[str]:
         if target.startswith(GPU_DEVICES):
             return f"an import opened {target}, which a forked process can't use"
     for name in ("sitecustomize", "usercustomize"):
-        users = getattr(sys.modules.get(name), "__file__", None)
-        if users is not None and not _is_of_python(os.path.realpath(users)):
-            return f"{users} runs at the start of each Python"
+        user_file = getattr(sys.modules.get(name), "__file__", None)
+        if user_file is not None and not _belongs_to_python(os.path.realpath(user_file)):
+            return f"{user_file} runs at the start of each Python"
     return None
 
 
-def _is_of_python(path: str) -> bool:
+def _belongs_to_python(path: str) -> bool:
     """Whether the module belongs to Python: it is in the standard library, or Debian's in /etc/python3.11."""
     return os.path.dirname(path) == os.path.dirname(os.path.realpath(os.__file__)) or path.startswith("/etc/python")
 

@@ -17,21 +17,21 @@ _READ_LATER_PREFIXES = ("FI_", "GLOO_", "NCCL_", "SM_", "TORCH_NCCL_", "WANDB_")
 
 
 def find_difference(fork_server: Mapping[str, str], rank: Mapping[str, str]) -> Optional[str]:
-    """Return the first variable that imports may have read and that has another value in the rank; None if none has."""
+    """Return the first variable that an import may have read and whose value differs in the rank; None if all agree."""
     for name in sorted({*fork_server, *rank}):
-        if fork_server.get(name) != rank.get(name) and not is_read_later(name):
+        if fork_server.get(name) != rank.get(name) and not is_read_after_imports(name):
             return name
     return None
 
 
 def find_moved_code(fork_server: Mapping[str, str], rank: Mapping[str, str]) -> Optional[Tuple[str, str]]:
     """Return the old and the new folder of the code if only the first folders of both PYTHONPATHs differ."""
-    before, _, others_before = fork_server.get("PYTHONPATH", "").partition(":")
-    after, _, others_after = rank.get("PYTHONPATH", "").partition(":")
-    is_moved = before != after and others_before == others_after
-    return (before, after) if is_moved and before.startswith("/") and after.startswith("/") else None
+    old_folder, _, old_rest = fork_server.get("PYTHONPATH", "").partition(":")
+    new_folder, _, new_rest = rank.get("PYTHONPATH", "").partition(":")
+    has_moved = old_folder != new_folder and old_rest == new_rest
+    return (old_folder, new_folder) if has_moved and old_folder.startswith("/") and new_folder.startswith("/") else None
 
 
-def is_read_later(name: str) -> bool:
-    """Whether no import reads a variable."""
+def is_read_after_imports(name: str) -> bool:
+    """Whether a variable is read only after the imports."""
     return is_rendezvous_variable(name) or name in _READ_LATER or name.startswith(_READ_LATER_PREFIXES)

@@ -42,7 +42,7 @@ class ProcessSpec:
     environment: Mapping[str, str]
     rank: Optional[int] = None
     forwards_signals: bool = False  # forwards SIGTERM to its ranks
-    is_useless_after_ranks: bool = False  # once a stop has ended its ranks, it can be killed
+    can_be_killed_after_ranks: bool = False  # once a stop has ended its ranks, it can be killed
     represents_rank: bool = False  # it counts as the rank until one of its children reports to be the rank
 
 

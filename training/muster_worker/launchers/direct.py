@@ -6,7 +6,7 @@ from typing import ClassVar, Dict, Mapping, Sequence
 
 from muster_worker.launchers import commands
 from muster_worker.launchers.base import FindProgram, Launcher, ProcessSpec, Reason
-from muster_worker.launchers.environment import RENDEZVOUS, WORLD, NodeContext
+from muster_worker.launchers.environment import RENDEZVOUS_REASON, WORLD_REASON, NodeContext
 
 
 class Direct(Launcher):
@@ -15,15 +15,15 @@ class Direct(Launcher):
     starts_each_rank = True
 
     variables: ClassVar[Mapping[str, Reason]] = {
-        "RANK": WORLD,
-        "LOCAL_RANK": WORLD,
-        "WORLD_SIZE": WORLD,
-        "LOCAL_WORLD_SIZE": WORLD,
-        "GROUP_RANK": WORLD,
-        "GROUP_WORLD_SIZE": WORLD,
-        "NODE_RANK": WORLD,
-        "MASTER_ADDR": RENDEZVOUS,
-        "MASTER_PORT": RENDEZVOUS,
+        "RANK": WORLD_REASON,
+        "LOCAL_RANK": WORLD_REASON,
+        "WORLD_SIZE": WORLD_REASON,
+        "LOCAL_WORLD_SIZE": WORLD_REASON,
+        "GROUP_RANK": WORLD_REASON,
+        "GROUP_WORLD_SIZE": WORLD_REASON,
+        "NODE_RANK": WORLD_REASON,
+        "MASTER_ADDR": RENDEZVOUS_REASON,
+        "MASTER_PORT": RENDEZVOUS_REASON,
     }
 
     def list_processes(

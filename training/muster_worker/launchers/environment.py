@@ -12,10 +12,10 @@ from muster_worker.network.library_interfaces import Network, rank_variables
 from muster_worker.rank import hook_environment
 from muster_worker.sagemaker import container
 
-WORLD = ("spec.nodes, procsPerNode", "the rank's place among all ranks")
+WORLD_REASON = ("spec.nodes, procsPerNode", "the rank's place among all ranks")
 """Reason for the rank and world size variables, for `muster explain`."""
 
-RENDEZVOUS = ("agent", "node 0's address, known when all nodes are ready")
+RENDEZVOUS_REASON = ("agent", "node 0's address, known when all nodes are ready")
 """Reason for the address and port of the rendezvous."""
 
 ARCHIVE_SUFFIX = ".pyz"
@@ -24,7 +24,7 @@ ARCHIVE_SUFFIX = ".pyz"
 
 @dataclass(frozen=True)
 class ForkServer:
-    """The process that forks the launcher and, if their script imports torch, the ranks; and the path of its socket."""
+    """The fork server of the launcher. `forks_ranks` is true if it also forks the ranks: their script imports torch."""
 
     pid: int
     socket_path: str
@@ -54,7 +54,7 @@ class NodeContext:
 
     @property
     def program(self) -> str:
-        """What `python` runs: the archive, or the main module of the unpacked one: a folder starts more slowly."""
+        """The path that `python` runs: the archive, or the folder's `__main__.py`, which starts faster."""
         return self.archive if self.archive.endswith(ARCHIVE_SUFFIX) else os.path.join(self.archive, "__main__.py")
 
     @property
@@ -79,8 +79,8 @@ def node_environment(base: Mapping[str, str], context: NodeContext) -> Dict[str,
         environment.setdefault(name, value)
     if context.plan.has_code:
         # As SageMaker does, so that scripts/train.py can import modules from the folder that contains scripts/.
-        user = environment.get("PYTHONPATH")
-        environment["PYTHONPATH"] = f"{context.host.directory}:{user}" if user else context.host.directory
+        user_value = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = f"{context.host.directory}:{user_value}" if user_value else context.host.directory
     environment.update(
         MUSTER_ATTEMPT=str(context.attempt),
         MUSTER_AGENT_SOCKET=context.socket_path,
@@ -95,9 +95,9 @@ def node_environment(base: Mapping[str, str], context: NodeContext) -> Dict[str,
     return environment
 
 
-def _defaults(user: Mapping[str, str], context: NodeContext) -> Dict[str, str]:
+def _defaults(user_value: Mapping[str, str], context: NodeContext) -> Dict[str, str]:
     defaults = {
-        **rank_variables(context.network, (*user, *context.plan.command, *context.plan.launcher_args)),
+        **rank_variables(context.network, (*user_value, *context.plan.command, *context.plan.launcher_args)),
         # When a signal ends a rank, its buffered output is lost, and with it the last lines.
         "PYTHONUNBUFFERED": "1",
         # Ranks with a thread per core of the machine would slow each other down. torchrun always sets 1.

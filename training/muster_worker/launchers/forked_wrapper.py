@@ -19,12 +19,12 @@ from muster_worker.rank import wrapper
 from muster_worker.rank.child import STANDARD_ERROR
 from muster_worker.rank.command_line import write_command_line
 
-LOADED = (client, wrapper)
+PRELOADED_MODULES = (client, wrapper)
 """The wrapper's modules. An upgraded operator may replace the archive, so they are imported before the first fork."""
 
 
 class WrapperCommand(NamedTuple):
-    """A wrapper: its command line, the `arguments` in it that the wrapper gets, and its environment."""
+    """A wrapper's command line and environment. `arguments` is the part of the command line that the wrapper parses."""
 
     line: Sequence[str]
     arguments: Sequence[str]
@@ -36,23 +36,23 @@ def fork_wrapper(command: WrapperCommand) -> Tuple[int, Tuple[int, int]]:
 
     Returns its pid, and the read ends of its standard output and standard error. Raises `OSError`.
     """
-    (output, output_writer), (error, error_writer) = _open_pipes()
+    (output_reader, output_writer), (error_reader, error_writer) = _open_pipes()
     agent = os.getpid()
     # A signal that the new process gets before it has handlers of its own would wake up the agent.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    signal_mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         pid = os.fork()
         if pid == 0:
-            _run(command, agent, (output_writer, error_writer), mask)
+            _run(command, agent, (output_writer, error_writer), signal_mask)
     except OSError:
-        os.close(output)
-        os.close(error)
+        os.close(output_reader)
+        os.close(error_reader)
         raise
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.pthread_sigmask(signal.SIG_SETMASK, signal_mask)
         os.close(output_writer)
         os.close(error_writer)
-    return pid, (output, error)
+    return pid, (output_reader, error_reader)
 
 
 def _open_pipes() -> Tuple[Tuple[int, int], Tuple[int, int]]:
@@ -65,18 +65,18 @@ def _open_pipes() -> Tuple[Tuple[int, int], Tuple[int, int]]:
         raise
 
 
-def _run(command: WrapperCommand, agent: int, outputs: Tuple[int, int], mask: AbstractSet[int]) -> NoReturn:
+def _run(command: WrapperCommand, agent: int, outputs: Tuple[int, int], signal_mask: AbstractSet[int]) -> NoReturn:
     """Run the wrapper in the forked process, which has all signals blocked."""
     try:
         gc.disable()  # the agent's objects must not be finalized in this process
         processes.die_with_parent(agent)
         os.setsid()
-        _take_descriptors(outputs)
+        _set_standard_streams(outputs)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.pthread_sigmask(signal.SIG_SETMASK, signal_mask)
         write_command_line(command.line)
         wrapper.main(command.arguments, command.environment)
     except BaseException:  # noqa: BLE001 - the agent reports the exit code
@@ -85,7 +85,7 @@ def _run(command: WrapperCommand, agent: int, outputs: Tuple[int, int], mask: Ab
         os._exit(1)
 
 
-def _take_descriptors(outputs: Tuple[int, int]) -> None:
+def _set_standard_streams(outputs: Tuple[int, int]) -> None:
     """Keep the standard streams only: an empty input and `outputs`."""
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for number, descriptor in enumerate(outputs, 1):

@@ -37,9 +37,9 @@ class LaunchFailure:
 
 
 def launch(context: NodeContext, base: Mapping[str, str]) -> Tuple[Tuple[StartedProcess, ...], Optional[LaunchFailure]]:
-    """Start the node's processes from the main thread. Returns them, and the first failure, which ends the starts.
+    """Start the node's processes from the main thread. Stop at the first failure, and return it with the processes.
 
-    Raises `OSError` if their files can't be written.
+    Raises `OSError` if the files of the processes can't be written.
     """
     launcher = find_launcher(context.plan.launcher)
     launcher.prepare(context)
@@ -55,7 +55,7 @@ def launch(context: NodeContext, base: Mapping[str, str]) -> Tuple[Tuple[Started
 
 
 def _fork_wrapper(spec: ProcessSpec, context: NodeContext) -> Optional[StartedProcess]:
-    """Fork a rank's wrapper from the main thread; None for another process. Raises `OSError`."""
+    """Fork a rank's wrapper from the main thread. Returns None if the process is no wrapper. Raises `OSError`."""
     wrapper = agent_command(context, "rank")
     command = tuple(spec.command)
     if command[: len(wrapper)] != wrapper:

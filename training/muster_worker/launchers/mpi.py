@@ -7,7 +7,7 @@ from typing import ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
 from muster_worker.contract.schema import Credentials, Mpi, Plan
 from muster_worker.launchers import commands
 from muster_worker.launchers.base import FindProgram, Launcher, LauncherIO, ProcessSpec, Reason
-from muster_worker.launchers.environment import RENDEZVOUS, WORLD, NodeContext
+from muster_worker.launchers.environment import RENDEZVOUS_REASON, WORLD_REASON, NodeContext
 from muster_worker.machine.memory_reading import CMA_VARIABLE as MEMORY_VARIABLE
 from muster_worker.mpi import node_file
 from muster_worker.mpi.environment import build_world, daemon_environment, launcher_environment, node_variables
@@ -35,8 +35,8 @@ class MpiLauncher(Launcher):
     program_of_first_node = PROGRAM
 
     variables: ClassVar[Mapping[str, Reason]] = {
-        **dict.fromkeys(("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"), WORLD),
-        **dict.fromkeys(("MASTER_ADDR", "MASTER_PORT"), RENDEZVOUS),
+        **dict.fromkeys(("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"), WORLD_REASON),
+        **dict.fromkeys(("MASTER_ADDR", "MASTER_PORT"), RENDEZVOUS_REASON),
         MEMORY_VARIABLE: _MEMORY_UNREADABLE,
         node_file.NODE_FILE_VARIABLE: _NODE_FILE,
         node_file.FIRST_NODE_FILE_VARIABLE: _NODE_FILE,

@@ -8,7 +8,7 @@ from typing import ClassVar, Dict, Mapping, Sequence
 from muster_worker.contract.schema import Plan
 from muster_worker.launchers import commands
 from muster_worker.launchers.base import FindProgram, Launcher, ProcessSpec, Reason
-from muster_worker.launchers.environment import RENDEZVOUS, WORLD, NodeContext
+from muster_worker.launchers.environment import RENDEZVOUS_REASON, WORLD_REASON, NodeContext
 from muster_worker.machine.executable import write_executable
 from muster_worker.rank import hook_environment
 
@@ -21,13 +21,13 @@ class PerNode(Launcher):
     """Sets the variables that torchrun, accelerate and deepspeed need for a rendezvous."""
 
     variables: ClassVar[Mapping[str, Reason]] = {
-        "NODE_RANK": WORLD,
-        "MUSTER_RANK": WORLD,
-        "MUSTER_LOCAL_RANK": WORLD,
-        "MASTER_ADDR": RENDEZVOUS,
-        "MASTER_PORT": RENDEZVOUS,
-        "PET_MASTER_ADDR": RENDEZVOUS,
-        "PET_MASTER_PORT": RENDEZVOUS,
+        "NODE_RANK": WORLD_REASON,
+        "MUSTER_RANK": WORLD_REASON,
+        "MUSTER_LOCAL_RANK": WORLD_REASON,
+        "MASTER_ADDR": RENDEZVOUS_REASON,
+        "MASTER_PORT": RENDEZVOUS_REASON,
+        "PET_MASTER_ADDR": RENDEZVOUS_REASON,
+        "PET_MASTER_PORT": RENDEZVOUS_REASON,
         "PET_NNODES": _TORCHRUN_NAMES,
         "PET_NPROC_PER_NODE": _TORCHRUN_NAMES,
         "PET_NODE_RANK": _TORCHRUN_NAMES,

@@ -10,7 +10,7 @@ from typing import ClassVar, Dict, Mapping, Sequence, Tuple
 from muster_worker.contract.schema import Plan
 from muster_worker.launchers import commands
 from muster_worker.launchers.base import FindProgram, Launcher, ProcessSpec, Reason
-from muster_worker.launchers.environment import RENDEZVOUS, NodeContext
+from muster_worker.launchers.environment import RENDEZVOUS_REASON, NodeContext
 
 _PYTHON = re.compile(r"python(\d+(\.\d+)*)?t?")
 
@@ -23,8 +23,8 @@ class Torchrun(Launcher):
         "--nnodes": ("spec.nodes", "the number of nodes"),
         "--nproc_per_node": ("spec.procsPerNode", "Auto: one rank for each of the node's devices, else 1"),
         "--node_rank": ("muster", "the node's rank, so that rank numbers stay the same after a restart"),
-        "--master_addr": RENDEZVOUS,
-        "--master_port": RENDEZVOUS,
+        "--master_addr": RENDEZVOUS_REASON,
+        "--master_port": RENDEZVOUS_REASON,
         "--rdzv_id": ("muster", "ranks of another attempt can't join this one"),
         "--max_restarts": ("muster", "the operator decides about restarts, for all nodes at once"),
         "--no_python": ("muster", "muster's wrapper starts each rank, in every language"),
@@ -55,7 +55,7 @@ class Torchrun(Launcher):
                 environment,
                 forwards_signals=True,
                 # With options of the user, such as --tee, it may still copy output of the ranks.
-                is_useless_after_ranks=not plan.launcher_args,
+                can_be_killed_after_ranks=not plan.launcher_args,
             ),
         )
 

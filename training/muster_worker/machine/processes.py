@@ -15,7 +15,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 # proc(5), /proc/pid/stat: indexes of the fields after the command's name
 _STATE, _PARENT, _THREADS = 0, 1, 17
 
-_STOPS = {b"T": "stopped by a signal", b"t": "stopped by a debugger", b"D": "uninterruptible sleep"}
+_STOPPED_STATES = {b"T": "stopped by a signal", b"t": "stopped by a debugger", b"D": "uninterruptible sleep"}
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -57,7 +57,7 @@ def start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.
     )
 
 
-def start_quickly(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def start_with_vfork(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start a process as `start` does, but faster, for callers that start many processes.
 
     When this process ends, the guardian kills the new process, not the kernel. Without preexec_fn, Python uses vfork,
@@ -135,7 +135,7 @@ def _has_children() -> bool:
     return True
 
 
-def find_by_variable(variable: bytes) -> Tuple[int, ...]:
+def find_by_environment(variable: bytes) -> Tuple[int, ...]:
     """Return the pids of descendants that started with `variable` (NAME=VALUE) in their environment."""
     return tuple(pid for pid in list_descendants() if variable in _environment(pid))
 
@@ -150,7 +150,7 @@ def signal_all(pids: Sequence[int], number: int) -> Tuple[int, ...]:
 
     The agent can't end processes of other users, so callers must not wait for them.
     """
-    signalled = []
+    signalled_pids = []
     for pid in pids:
         try:
             os.kill(pid, number)
@@ -158,11 +158,11 @@ def signal_all(pids: Sequence[int], number: int) -> Tuple[int, ...]:
             continue
         except ProcessLookupError:
             pass  # return its pid, so that the caller lists the processes again: its children may be missing in `pids`
-        signalled.append(pid)
-    return tuple(signalled)
+        signalled_pids.append(pid)
+    return tuple(signalled_pids)
 
 
-def signal_session(leader: int, number: int) -> None:
+def signal_process_group(leader: int, number: int) -> None:
     """Send a signal to the process group of a process from `start`."""
     try:
         os.killpg(leader, number)
@@ -180,13 +180,13 @@ def read_resident_bytes(pid: int) -> int:
 
 
 def describe_stop(pid: int) -> Optional[str]:
-    """Return why a process can't run, for a sentence; None for one that runs, sleeps or has ended."""
+    """Return why a process can't run, as part of a sentence; None if the process runs, sleeps or has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             state = file.read().rpartition(b")")[2].split()[_STATE]
     except (OSError, IndexError):
         return None
-    return _STOPS.get(state)
+    return _STOPPED_STATES.get(state)
 
 
 def take_outputs(process: subprocess.Popen[bytes]) -> Tuple[int, int]:

@@ -50,7 +50,7 @@ class CheckProcess:
     def close(self) -> None:
         """Kill the process if it still runs, and close its outputs."""
         if not self._has_ended:  # the pid may already belong to another process
-            processes.signal_session(self._pid, signal.SIGKILL)
+            processes.signal_process_group(self._pid, signal.SIGKILL)
         self._selector.unregister(self._outputs[0])
         for descriptor in self._outputs:
             os.close(descriptor)

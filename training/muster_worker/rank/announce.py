@@ -18,7 +18,7 @@ SEND_TIMEOUT_SECONDS = 10
 """Time limit for connecting and sending. If the agent doesn't respond, the rank starts anyway."""
 
 
-class Announcer:
+class AgentConnection:
     """A connection to the agent."""
 
     def __init__(self, path: str) -> None:
@@ -31,9 +31,9 @@ class Announcer:
         """Send one message (`hello`, `started`, `ended`, `refused`), with file descriptors. Raises `OSError`."""
         pairs = ",".join(f"{_quote(name)}:{_encode(value)}" for name, value in fields.items())
         data = f"{{{_quote(message)}:{{{pairs}}}}}\n".encode("ascii")
-        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
-        sent = self._socket.sendmsg([data], rights)
-        self._socket.sendall(data[sent:])
+        ancillary = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+        sent_bytes = self._socket.sendmsg([data], ancillary)
+        self._socket.sendall(data[sent_bytes:])
 
     def close(self) -> None:
         """Close the connection."""

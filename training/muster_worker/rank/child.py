@@ -53,7 +53,7 @@ def block_signals() -> FrozenSet[int]:
 
 
 class Child:
-    """A running command, from `start`."""
+    """A running command. `start` returns it."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -63,7 +63,7 @@ class Child:
     def wait(self) -> int:
         """Forward signals until the command has ended. Returns its wait status (`os.WIFSIGNALED`, ...)."""
         # Don't forward a signal that the whole process group has received: programs treat a second SIGTERM as urgent.
-        # Launchers signal the whole group if the process that they started leads it. That is this process.
+        # Launchers signal the whole group if the process that they started, which is this one, leads the group.
         is_group_leader = os.getpgrp() == os.getpid()
         while True:
             pid, status, usage = os.wait4(self.pid, os.WNOHANG)
@@ -84,11 +84,11 @@ def start(
 ) -> Child:
     """Run `command`, with PATH if it has no slash. Call `block_signals` before. Raises `CommandRefused`.
 
-    `streams` are descriptors for standard output and standard error, and standard input is then empty. With None the
-    child inherits all three.
+    `streams` are descriptors for standard output and standard error; standard input is empty. If `streams` is None, the
+    child inherits all three standard streams.
     """
     # Only this process has received signals from before the fork: forward them.
-    pending = [number for number in signal.sigpending() if number in FORWARDED_SIGNALS]
+    pending_signals = [number for number in signal.sigpending() if number in FORWARDED_SIGNALS]
     failure_reader, failure_writer = os.pipe()
     parent = os.getpid()
     try:
@@ -103,7 +103,7 @@ def start(
         finally:
             os._exit(NOT_EXECUTABLE)
     os.close(failure_writer)
-    for number in pending:
+    for number in pending_signals:
         signal.sigtimedwait({number}, 0)
         os.kill(pid, number)
     error_number = os.read(failure_reader, 16)  # empty after a successful exec, which closes the descriptor
@@ -150,20 +150,20 @@ def _exec_child(
         os.dup2(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), 0)
         os.dup2(streams[0], 1)
         os.dup2(streams[1], 2)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and the command would inherit that
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them; the command must not
         signal.signal(number, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, signal_mask)
-    first_error: Optional[OSError] = None
-    for candidate in _candidate_paths(command[0], environment):
+    error_to_raise: Optional[OSError] = None
+    for path in _candidate_paths(command[0], environment):
         try:
-            os.execve(candidate, list(command), dict(environment))
+            os.execve(path, list(command), dict(environment))
         except OSError as error:
             # As a shell does, prefer the error of an existing file to "no such file" in the next folder.
-            if first_error is None or first_error.errno in (errno.ENOENT, errno.ENOTDIR):
-                first_error = error
-    raise first_error or FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+            if error_to_raise is None or error_to_raise.errno in (errno.ENOENT, errno.ENOTDIR):
+                error_to_raise = error
+    raise error_to_raise or FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
 
 def _candidate_paths(program: str, environment: Mapping[str, str]) -> List[str]:

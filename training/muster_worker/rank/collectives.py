@@ -1,7 +1,7 @@
-"""Tells the agent which collectives the rank has entered last, when the agent asks because the rank hangs.
+"""Reports which collectives the rank has entered last, when the agent requests it because the rank hangs.
 
-The main thread of a rank that hangs waits in C, so another thread has to answer. It waits for a byte in a named pipe,
-which takes no processor time. It exists only in ranks that use torch.distributed, from their first step on.
+The main thread of a rank that hangs waits in C, so another thread answers. This thread waits for a byte in a named
+pipe, which takes no processor time. Only ranks that use torch.distributed have the thread, from their first step on.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ REQUEST_SUFFIX = ".collectives-request"
 """Suffix of the named pipe, after the path of the rank's progress file. Each byte is a request."""
 
 ANSWER_SUFFIX = ".collectives"
-"""Suffix of the answer: `{"groups": [...]}`. It appears only when it is complete."""
+"""Suffix of the file with the answer, `{"groups": [...]}`. The file appears only when it is complete."""
 
 
-class Responder:
+class CollectivesResponder:
     """Starts the thread at the rank's first step."""
 
     def __init__(self, progress_path: str) -> None:
@@ -49,11 +49,13 @@ class Responder:
 
 def _open_pipe(path: str) -> int:
     try:
-        os.unlink(path)  # of a process that claimed the progress file earlier
+        os.unlink(path)  # the pipe of an earlier process of this rank
     except FileNotFoundError:
         pass
     os.mkfifo(path, 0o600)
-    low_fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)  # without a writer here, each request would end the file
+    low_fd = os.open(
+        path, os.O_RDWR | os.O_CLOEXEC
+    )  # O_RDWR: the pipe always has a writer, so `read` gets no end of file
     try:
         return fcntl.fcntl(low_fd, fcntl.F_DUPFD_CLOEXEC, stack_signal.LOWEST_FD)
     finally:

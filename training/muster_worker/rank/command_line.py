@@ -14,7 +14,7 @@ _ARGUMENTS_START, _ARGUMENTS_END = 45, 46
 
 
 def write_command_line(command: Sequence[str]) -> None:
-    """Replace the arguments that the kernel shows for this process, as far as there is room."""
+    """Replace the arguments that the kernel shows for this process. Cut those that don't fit into the old space."""
     with open("/proc/self/stat", "rb") as file:
         fields = file.read().rpartition(b")")[2].split()
     start, end = int(fields[_ARGUMENTS_START]), int(fields[_ARGUMENTS_END])

@@ -1,4 +1,4 @@
-"""Measures the busy time on a CUDA device with events, which the host reads once they are complete. It never waits."""
+"""Measures the busy time on a CUDA device with events. The host reads them when they are complete, and never waits."""
 
 from __future__ import annotations
 
@@ -20,43 +20,43 @@ class _Segment:
 
 
 class DeviceTime:
-    """The time of the current stream in segments, each of which ends with a backward pass."""
+    """Divides the time of the current stream into segments. Each segment ends with a backward pass."""
 
     def __init__(self, make_event: Callable[[], Any], is_capturing: Callable[[], bool]) -> None:
         self._make_event = make_event
         self._is_capturing = is_capturing  # while a CUDA graph is captured, no event may be recorded or read
         self._start: Any = None
         self._pending: List[_Segment] = []
-        self._free: List[Any] = []
+        self._reusable_events: List[Any] = []
 
     def begin_segment(self) -> None:
-        """Begin a segment: from here on the rank does not wait for other ranks."""
+        """Begin a segment, in which the rank does not wait for other ranks."""
         if len(self._pending) >= MAX_PENDING or self._is_capturing():
             return
         if self._start is None:
-            self._start = self._free.pop() if self._free else self._make_event()
+            self._start = self._reusable_events.pop() if self._reusable_events else self._make_event()
         self._start.record()
 
     def end_segment(self) -> None:
-        """End the segment: the stream has done the work of the backward pass, and may wait for other ranks now."""
+        """End the segment after the backward pass. From now on the stream may wait for other ranks."""
         if self._start is None or self._is_capturing():
             return
-        end = self._free.pop() if self._free else self._make_event()
+        end = self._reusable_events.pop() if self._reusable_events else self._make_event()
         end.record()
         self._pending.append(_Segment(self._start, end))
         self._start = None
 
     def end_step(self) -> Tuple[float, int]:
         """End a step. Returns the total seconds of newly completed segments, and the number of steps in them."""
-        busy, steps = 0.0, 0
+        busy_seconds, steps = 0.0, 0
         if self._is_capturing():
-            return busy, steps
+            return busy_seconds, steps
         if self._pending:
             self._pending[-1].steps = 1
         while self._pending and self._pending[0].end.query():
             segment = self._pending.pop(0)
-            busy += segment.start.elapsed_time(segment.end) / 1000
+            busy_seconds += segment.start.elapsed_time(segment.end) / 1000
             steps += segment.steps
-            self._free += (segment.start, segment.end)
+            self._reusable_events += (segment.start, segment.end)
         self.begin_segment()
-        return busy, steps
+        return busy_seconds, steps

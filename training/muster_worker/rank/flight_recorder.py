@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Iterable, List
 
 MAX_GROUPS = 4
-"""Only the process groups that the rank used last."""
+"""Maximum number of process groups in a summary: those that the rank used last."""
 
 MAX_NAME_CHARS = 64
-"""A script chooses the description of a group."""
+"""Maximum length of a name, because a script chooses the description of a group."""
 
 
 def read_groups() -> List[Dict[str, Any]]:

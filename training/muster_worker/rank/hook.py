@@ -17,7 +17,7 @@ from muster_worker.rank import (
     progress_file,
     stack_signal,
     stopping,
-    user,
+    user_report,
 )
 
 TYPE_CHECKING = False
@@ -32,22 +32,22 @@ def enter(archive: str) -> None:
     if is_node_scope and _is_rank(environment):
         _exec_wrapper(environment, archive)
     if not is_node_scope:  # A node's command keeps the hook's variables, because it starts the ranks.
-        restored = hook_environment.without_hook(environment, archive)
+        user_environment = hook_environment.without_hook(environment, archive)
         for name in hook_environment.NAMES:
-            if name in restored:
-                os.environ[name] = restored[name]
+            if name in user_environment:
+                os.environ[name] = user_environment[name]
             else:
                 os.environ.pop(name, None)
     path = environment.get(hook_environment.PROGRESS)
     writer = progress_file.claim(path) if path else None
     if path is None or writer is None:
         return
-    responder = collectives.Responder(path)
-    counter = optimizer_steps.install(writer, responder.start)
-    user.start(writer)
+    responder = collectives.CollectivesResponder(path)
+    step_counter = optimizer_steps.install(writer, responder.start)
+    user_report.start(writer)
     phases.start(writer)
     stopping.start(writer, path)
-    for stop in (counter.stop, responder.stop, user.stop, phases.stop, stopping.stop):
+    for stop in (step_counter.stop, responder.stop, user_report.stop, phases.stop, stopping.stop):
         os.register_at_fork(after_in_child=stop)
     stack_signal.install(writer, path + stack_signal.SUFFIX)
 

@@ -1,8 +1,8 @@
 """The environment variables that load the Python hook in a rank's process. Pure.
 
 `MUSTER_HOOK` is `<scope>:<pythonpath>`. The scope is `rank`, or `node` for a node's command that may start ranks. The
-second part is `set` or `unset`: whether the user had set PYTHONPATH. Once the hook's folder is in it, an empty
-PYTHONPATH can't be distinguished from an unset one.
+second part is `set` or `unset`: whether the user had set PYTHONPATH. PYTHONPATH itself doesn't show this, because
+`with_hook` gives the same result for an empty PYTHONPATH and for an unset one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PYTHONPATH = "PYTHONPATH"
 HOOK = "MUSTER_HOOK"
 PROGRESS = "MUSTER_PROGRESS"
 FORK_SERVER = "MUSTER_FORK_SERVER"
-"""The path of the socket of the process that forks ranks, if there is one."""
+"""The path of the fork server's socket, if the node has a fork server."""
 
 NAMES = (HOOK, PROGRESS, PYTHONPATH, FORK_SERVER)
 
@@ -32,23 +32,23 @@ SITE_IN_ARCHIVE = "/muster_worker/site"
 def with_hook(environment: Mapping[str, str], archive: str, scope: str) -> Dict[str, str]:
     """Put the hook's folder first on PYTHONPATH. `archive` is the absolute path of the agent's zipapp."""
     site = archive + SITE_IN_ARCHIVE
-    user = environment.get(PYTHONPATH)
-    if user is not None and site in user.split(":"):
+    user_pythonpath = environment.get(PYTHONPATH)
+    if user_pythonpath is not None and site in user_pythonpath.split(":"):
         pythonpath_state = environment.get(HOOK, ":set").partition(":")[2]  # an outer wrapper has added it
         return {**environment, HOOK: f"{scope}:{pythonpath_state}"}
     return {
         **environment,
-        HOOK: f"{scope}:{'unset' if user is None else 'set'}",
-        PYTHONPATH: f"{site}:{user}" if user else site,
+        HOOK: f"{scope}:{'unset' if user_pythonpath is None else 'set'}",
+        PYTHONPATH: f"{site}:{user_pythonpath}" if user_pythonpath else site,
     }
 
 
 def without_hook(environment: Mapping[str, str], archive: str) -> Dict[str, str]:
     """Remove the variables that `with_hook` and the wrapper add."""
-    restored = {name: value for name, value in environment.items() if name not in NAMES}
+    result = {name: value for name, value in environment.items() if name not in NAMES}
     if PYTHONPATH in environment:
         site = archive + SITE_IN_ARCHIVE
-        user = ":".join(folder for folder in environment[PYTHONPATH].split(":") if folder != site)
-        if user or not environment.get(HOOK, "").endswith(":unset"):
-            restored[PYTHONPATH] = user
-    return restored
+        user_pythonpath = ":".join(folder for folder in environment[PYTHONPATH].split(":") if folder != site)
+        if user_pythonpath or not environment.get(HOOK, "").endswith(":unset"):
+            result[PYTHONPATH] = user_pythonpath
+    return result

@@ -1,4 +1,4 @@
-"""Finds the interpreter that runs the launcher, which the launcher would have used for its ranks, too.
+"""Finds the interpreter that runs the launcher. Without muster the launcher would use it for its ranks, too.
 
 torchrun starts ranks with its own interpreter unless PYTHON_EXEC names another program. The agent sets PYTHON_EXEC to a
 program (`per_node.py`) that starts a rank's wrapper. The wrapper then needs the original interpreter.

@@ -3,8 +3,8 @@
 A training step is a *round*, in which each optimizer steps at most once. A new round begins when an optimizer steps a
 second time. With one optimizer each of its steps is a round. If a generator and a discriminator step in turn, one step
 of both is a round. If the discriminator steps five times per generator step, there are five rounds. If a later phase of
-the training creates a new optimizer, the count continues. Steps that the AMP gradient scaler skips don't count, nor do
-the evaluations within an LBFGS step.
+the training creates a new optimizer, the count continues. Two kinds of steps don't count: steps that the AMP gradient
+scaler skips, and the evaluations within an LBFGS step.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 OPTIMIZER_MODULE = "torch.optim.optimizer"
 
 
-class Counter:
+class StepCounter:
     """torch calls this after each optimizer step. It makes no system call and takes about a microsecond."""
 
     def __init__(self, writer: Writer, at_first_step: Callable[[], None]) -> None:
         self._words = writer.words
         self._times = writer.times
         self._at_first_step = at_first_step
-        self._busy = BusyTime(writer)
+        self._busy_time = BusyTime(writer)
         self._round: Set[int] = set()  # id() of each optimizer that has stepped in this round
 
     def __call__(self, optimizer: object, _arguments: object, _keywords: object) -> None:
@@ -45,24 +45,24 @@ class Counter:
         if optimizer_id in self._round or not self._round:
             self._round = {optimizer_id}
             self._words[layout.WORD_STEPS] += 1
-            self._busy.end_step(optimizer, at)
+            self._busy_time.end_step(optimizer, at)
         else:
             self._round.add(optimizer_id)
         self._times[layout.WORD_STEPPED_AT] = at
 
     def stop(self) -> None:
         """Stop writing to the file: this process is a forked child of the rank."""
-        self._busy.stop()
-        scratch = memoryview(bytearray(layout.SIZE))
-        self._words, self._times = scratch.cast("Q"), scratch.cast("d")
+        self._busy_time.stop()
+        discarded = memoryview(bytearray(layout.SIZE))
+        self._words, self._times = discarded.cast("Q"), discarded.cast("d")
 
 
 class _Finder:
     """A meta path finder that registers the counter when torch's optimizers are imported."""
 
-    def __init__(self, writer: Writer, counter: Counter) -> None:
+    def __init__(self, writer: Writer, step_counter: StepCounter) -> None:
         self._writer = writer
-        self._counter = counter
+        self._counter = step_counter
 
     def find_spec(
         self, name: str, path: Optional[Sequence[str]] = None, target: Optional[ModuleType] = None
@@ -107,13 +107,13 @@ class _Finder:
         self._writer.set_flag(layout.FLAG_COUNTING)
 
 
-def install(writer: Writer, at_first_step: Callable[[], None]) -> Counter:
-    """Count steps as soon as torch is imported. Call `at_first_step` after the first one."""
-    counter = Counter(writer, at_first_step)
-    finder = _Finder(writer, counter)
-    imported = sys.modules.get(OPTIMIZER_MODULE)
-    if imported is not None:  # the fork server has imported it
-        finder.register(imported)
+def install(writer: Writer, at_first_step: Callable[[], None]) -> StepCounter:
+    """Count steps as soon as torch is imported. Call `at_first_step` after the first step."""
+    step_counter = StepCounter(writer, at_first_step)
+    finder = _Finder(writer, step_counter)
+    optimizer_module = sys.modules.get(OPTIMIZER_MODULE)
+    if optimizer_module is not None:  # the fork server has imported it
+        finder.register(optimizer_module)
     # Keep the finder: importlib.reload executes the module again.
     sys.meta_path.insert(0, finder)
-    return counter
+    return step_counter

@@ -1,4 +1,4 @@
-"""`muster_worker.phase`: with it a training script announces work during which it completes no steps."""
+"""`muster_worker.phase`: lets a training script announce work during which it completes no steps."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ _phases: Optional[_Phases] = None
 def phase(name: str, timeout: float = DEFAULT_SECONDS) -> Phase:
     """Announce that this rank completes no steps for some time: `with muster_worker.phase("eval"): evaluate(model)`.
 
-    While a rank is in a phase, muster does not treat it, or the ranks that wait for it, as hanging, for at most
-    `timeout` seconds. Use it for evaluation, checkpoints and other long work between two steps. Outside muster and in
-    child processes of a rank it does nothing. It raises `TypeError` or `ValueError`, also outside muster, for a name
-    that isn't 1 to 32 printable ASCII characters, and for a timeout that isn't between 0 and 86,400 seconds.
+    For at most `timeout` seconds muster does not treat this rank, or the ranks that wait for it, as hanging. Use it for
+    evaluation, checkpoints and other long work between two steps. Outside muster and in child processes of a rank it
+    does nothing. It raises `TypeError` or `ValueError`, also outside muster, for a name that isn't 1 to 32 printable
+    ASCII characters, and for a timeout that isn't between 0 and 86,400 seconds.
     """
     if not isinstance(name, str):
         raise TypeError(f"name: expected text, found {type(name).__name__}")

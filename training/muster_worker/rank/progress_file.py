@@ -68,16 +68,16 @@ def start_time(pid: int) -> Optional[int]:
 
 
 def claim(path: str) -> Optional[Writer]:
-    """Claim the file for this process; None if a running process has claimed it. Raises `OSError`.
+    """Claim the file for this process. Returns None if a running process has claimed it. Raises `OSError`.
 
-    When the claiming process has ended, the next one may claim the file and count from 0. An example is `sh -c "python
+    When that process has ended, the next process may claim the file and count from 0. An example is `sh -c "python
     prepare.py && python train.py"`.
     """
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
-        area = mmap.mmap(fd, SIZE)
-        words = memoryview(area).cast("Q")
+        mapping = mmap.mmap(fd, SIZE)
+        words = memoryview(mapping).cast("Q")
         claimer_pid = words[WORD_PID]
         if claimer_pid and start_time(claimer_pid) == words[WORD_PID_START]:
             return None
@@ -85,7 +85,7 @@ def claim(path: str) -> Optional[Writer]:
             words[word] = 0
         words[WORD_PID_START] = start_time(os.getpid()) or 0
         words[WORD_PID] = os.getpid()
-        return Writer(area, words)
+        return Writer(mapping, words)
     finally:
         fcntl.flock(fd, fcntl.LOCK_UN)  # closing the descriptor isn't enough: the mapping keeps the file open
         os.close(fd)
@@ -94,10 +94,10 @@ def claim(path: str) -> Optional[Writer]:
 class Writer:
     """Writes to a claimed file, from one thread of the process that claimed it."""
 
-    def __init__(self, area: mmap.mmap, words: memoryview) -> None:
-        self.area = area
+    def __init__(self, mapping: mmap.mmap, words: memoryview) -> None:
+        self.mapping = mapping
         self.words = words  # as unsigned integers
-        self.times = memoryview(area).cast("d")  # the same words as floats
+        self.times = memoryview(mapping).cast("d")  # the same words as floats
 
     def set_flag(self, flag: int) -> None:
         """Set one of the FLAG_ constants."""
@@ -110,24 +110,24 @@ class Writer:
     def write_report(self, report: bytes, at: float) -> None:
         """Replace the report. Its maximum length is `MAX_REPORT_BYTES`."""
         # A concurrent reader gets a wrong checksum and reads again.
-        self.area[REPORT_START : REPORT_START + len(report)] = report
+        self.mapping[REPORT_START : REPORT_START + len(report)] = report
         self.words[WORD_REPORT_CHECK] = check_word(report)
         self.times[WORD_REPORTED_AT] = at
 
     def write_phase(self, name: bytes, ends_at: float) -> None:
         """Begin a phase without steps, or replace the current one. The name has at most `PHASE_NAME_BYTES`."""
         end = PHASE_NAME_START + PHASE_NAME_BYTES
-        self.area[PHASE_NAME_START:end] = name.ljust(PHASE_NAME_BYTES, b"\0")
+        self.mapping[PHASE_NAME_START:end] = name.ljust(PHASE_NAME_BYTES, b"\0")
         self.times[WORD_PHASE_ENDS_AT] = ends_at
 
     def end_phase(self, at: float) -> None:
-        """End the phase. The ranks that waited for it get the whole time for their next step."""
+        """End the phase. From now on the rank has the whole timeout for its next step."""
         self.times[WORD_PHASE_ENDED_AT] = at
         self.times[WORD_PHASE_ENDS_AT] = 0.0
 
 
 def check_word(report: bytes) -> int:
-    """Length and checksum of a report in one word, which is written atomically."""
+    """Return the length and the checksum of a report in one word, which is written atomically."""
     return len(report) << 32 | crc32(report)
 
 

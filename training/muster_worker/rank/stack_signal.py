@@ -38,11 +38,11 @@ def install(writer: Writer, path: str) -> None:
     faulthandler.register(SIGNAL, file=fd, all_threads=True, chain=False)
     writer.words[layout.WORD_STACKS_FD] = fd
     writer.set_flag(layout.FLAG_STACKS)
-    _yield_to_user(writer)
+    _watch_user_handlers(writer)
 
 
-def _yield_to_user(writer: Writer) -> None:
-    # `signal.signal` calls `_signal.signal`, so this sees all handlers of the program.
+def _watch_user_handlers(writer: Writer) -> None:
+    # `signal.signal` calls `_signal.signal`, so the replacement sees all handlers of the program.
     set_handler = _signal.signal
 
     def signal(signalnum: int, handler: Any, /) -> Any:

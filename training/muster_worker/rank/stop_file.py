@@ -1,4 +1,4 @@
-"""The file with which an agent tells all ranks of its node that they will be stopped. `stopping.py` reads it.
+"""The file by which an agent announces a stop to all ranks of its node. `stopping.py` reads it.
 
 The agent creates it for each attempt, and each rank maps it into memory. Both fields are aligned 8-byte words in the
 machine's byte order, which are written atomically.
@@ -21,13 +21,13 @@ SIZE = 16
 WORD_WAIT_UNTIL, WORD_STOP_CALL = 0, 1
 
 
-def path_beside(progress: str) -> str:
+def stop_file_path(progress_path: str) -> str:
     """Return the path of the file for the rank with this progress file."""
-    return os.path.join(os.path.dirname(progress), NAME)
+    return os.path.join(os.path.dirname(progress_path), NAME)
 
 
 def create(run_dir: str) -> Tuple[memoryview[int], memoryview[float]]:
-    """Create the file of a new attempt. Returns it as integers and as times. Raises `OSError`."""
+    """Create the file of a new attempt. Returns its words as integers and as times. Raises `OSError`."""
     path = os.path.join(run_dir, NAME)
     try:
         os.unlink(path)  # of the last attempt
@@ -42,7 +42,7 @@ def create(run_dir: str) -> Tuple[memoryview[int], memoryview[float]]:
 
 
 def read(path: str) -> Tuple[memoryview[int], memoryview[float]]:
-    """Map the file for reading. Returns it as integers and as times. Raises `OSError` or `ValueError`."""
+    """Map the file for reading. Returns its words as integers and as times. Raises `OSError` or `ValueError`."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return _views(mmap.mmap(fd, SIZE, access=mmap.ACCESS_READ))

@@ -13,62 +13,62 @@ if TYPE_CHECKING:
     from muster_worker.rank.progress_file import Writer
 
 POLL_SECONDS = 0.002
-"""Interval at which a rank looks for the decision, which takes some hundredths of a second."""
+"""Interval at which a rank reads the stop file. The decision takes some hundredths of a second."""
 
 
-class _Calls:
+class _StopCalls:
     """Counts this rank's calls of `stopping` in its progress file, and compares them with the stop file."""
 
     def __init__(self, writer: Writer, path: str) -> None:
-        self._counts = writer.words
+        self._progress_words = writer.words
         self._words, self._times = stop_file.read(path)
         self._is_stopping = False
 
     def is_stopping(self) -> bool:
         """Count a call, and return its result."""
         if not self._is_stopping:
-            # Write the number before reading the stop file: the agent assumes that a call with a higher number waits.
-            number = self._counts[progress_file.WORD_STOPPING_CALLS] + 1
-            self._counts[progress_file.WORD_STOPPING_CALLS] = number
-            self._is_stopping = self._has_to_stop(number)
+            # Count the call before reading the stop file: the agent assumes that each later call waits.
+            call = self._progress_words[progress_file.WORD_STOPPING_CALLS] + 1
+            self._progress_words[progress_file.WORD_STOPPING_CALLS] = call
+            self._is_stopping = self._has_to_stop(call)
         return self._is_stopping
 
-    def _has_to_stop(self, number: int) -> bool:
+    def _has_to_stop(self, call: int) -> bool:
         if not self._times[stop_file.WORD_WAIT_UNTIL]:
             return False
         while True:
             stop_call: int = self._words[stop_file.WORD_STOP_CALL]
             if stop_call:
-                return number >= stop_call
+                return call >= stop_call
             if monotonic() >= self._times[stop_file.WORD_WAIT_UNTIL]:
                 return True
             sleep(POLL_SECONDS)
 
 
-_calls: Optional[_Calls] = None
+_stop_calls: Optional[_StopCalls] = None
 
 
 def stopping() -> bool:
     """Return whether muster stops this rank: `if muster_worker.stopping(): save_checkpoint(); break`, once per step.
 
-    All ranks of the job get True from the same call, the tenth for example, so call it equally often on every rank,
-    from one thread. From then on it returns True. The rank gets no SIGTERM until 2 s before SIGKILL. A call takes less
-    than a microsecond; while the nodes agree on the call, it waits for some hundredths of a second. Outside muster, on
-    SageMaker and in child processes of a rank it returns False.
+    All ranks of the job get True from the same call, for example the tenth. So call `stopping` equally often on every
+    rank, from one thread. Later calls return True, too. The rank gets no SIGTERM until 2 s before SIGKILL. A call takes
+    less than a microsecond. While the nodes agree on the call, it waits for some hundredths of a second. Outside
+    muster, on SageMaker and in child processes of a rank `stopping` returns False.
     """
-    return _calls is not None and _calls.is_stopping()
+    return _stop_calls is not None and _stop_calls.is_stopping()
 
 
-def start(writer: Writer, progress: str) -> None:
+def start(writer: Writer, progress_path: str) -> None:
     """Make `stopping` work: this process is the rank with this progress file."""
-    global _calls  # noqa: PLW0603 - `stopping` is a plain function; the file belongs to the process
+    global _stop_calls  # noqa: PLW0603 - `stopping` is a plain function; the file belongs to the process
     try:
-        _calls = _Calls(writer, stop_file.path_beside(progress))
-    except (OSError, ValueError):  # another agent than that of a node, such as on SageMaker, has no such file
-        _calls = None
+        _stop_calls = _StopCalls(writer, stop_file.stop_file_path(progress_path))
+    except (OSError, ValueError):  # there is no stop file, for example on SageMaker
+        _stop_calls = None
 
 
 def stop() -> None:
     """Make `stopping` return False: this process is a forked child of the rank."""
-    global _calls  # noqa: PLW0603 - as above
-    _calls = None
+    global _stop_calls  # noqa: PLW0603 - as above
+    _stop_calls = None

@@ -1,8 +1,8 @@
 """The wrapper around a rank: `python -I -S agent.pyz rank -- COMMAND ARGS...`.
 
-It starts the command as its child, reports to the agent (`link.py`), sends it the read ends of the rank's output, and
-exits as the child did. Launchers see the same exit status as without the wrapper. If the connection to the agent
-fails, the command runs anyway.
+The wrapper starts the command as its child and reports to the agent (`link.py`). It sends the read ends of the rank's
+output to the agent, and exits as the child did. Launchers see the same exit status as without the wrapper. If the
+connection to the agent fails, the command runs anyway.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 import time
 
 from muster_worker.rank import child, hook_environment, progress_file
-from muster_worker.rank.announce import Announcer
+from muster_worker.rank.announce import AgentConnection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _REASONS = {child.NOT_FOUND: COMMAND_NOT_FOUND, MISMATCH_EXIT_CODE: WORLD_SIZE_M
 
 
 class _RankPosition:
-    """The rank's position in its world, from its environment. `scope` is the hook's scope. Unknown sizes are 0."""
+    """The rank's position in its world. `scope` is the hook's scope. Unknown sizes are 0."""
 
     def __init__(self, rank: int, local_rank: int, scope: str, run_dir: str, world_sizes: Tuple[int, int]) -> None:
         self.rank = rank
@@ -46,7 +46,7 @@ class _RankPosition:
 
 
 def main(arguments: Sequence[str], environment: Optional[Mapping[str, str]] = None) -> NoReturn:
-    """Run the command after `--` in `arguments` and exit as it does. `environment`: None for this process' own."""
+    """Run the command after `--` in `arguments` and exit as it does. `environment` defaults to this process' own."""
     options, command = list(arguments[: arguments.index("--")]), list(arguments[arguments.index("--") + 1 :])
     child.open_standard_streams()
     signal_mask = child.block_signals()
@@ -62,49 +62,51 @@ def main(arguments: Sequence[str], environment: Optional[Mapping[str, str]] = No
     if any(name in environment for name in hook_environment.MPI_NODE_FILES):
         is_rank = not (ATTACHED_OPTION in options and _is_spawned(environment))
         environment, mismatch = _add_world(environment, options) if is_rank else (environment, None)
-    connection = _connect(environment, options) if is_rank else _Connection(None, None, environment)
+    child_context = _connect(environment, options) if is_rank else _ChildContext(None, None, environment)
     if mismatch is not None:
-        _exit_with_refusal(connection.announcer, child.CommandRefused(MISMATCH_EXIT_CODE, mismatch))
+        _exit_with_refusal(child_context.agent_connection, child.CommandRefused(MISMATCH_EXIT_CODE, mismatch))
     try:
-        process, reason = _start(command, connection, signal_mask, None if ATTACHED_OPTION in options else fork_server)
+        process, reason = _start(
+            command, child_context, signal_mask, None if ATTACHED_OPTION in options else fork_server
+        )
     except child.CommandRefused as error:
-        _exit_with_refusal(connection.announcer, error)
+        _exit_with_refusal(child_context.agent_connection, error)
     started_fields: Dict[str, Union[str, float]] = {"pid": process.pid, "at": time.monotonic()}
     if reason is not None:
         started_fields["not_forked"] = reason
-    _send(connection.announcer, "started", started_fields)
-    for stream in connection.streams or ():  # only the child's copies may keep the pipes open
+    _send(child_context.agent_connection, "started", started_fields)
+    for stream in child_context.streams or ():  # only the child's copies may keep the pipes open
         os.close(stream)
     status = process.wait()
     if os.WIFSIGNALED(status):
         # For ranks that the kernel killed, users need the maximum memory.
-        end = {"signal": os.WTERMSIG(status), "peak_bytes": process.peak_bytes}
+        end_fields = {"signal": os.WTERMSIG(status), "peak_bytes": process.peak_bytes}
     else:
-        end = {"exit_code": os.WEXITSTATUS(status)}
-    _send(connection.announcer, "ended", {"at": process.ended_at, **end})
+        end_fields = {"exit_code": os.WEXITSTATUS(status)}
+    _send(child_context.agent_connection, "ended", {"at": process.ended_at, **end_fields})
     child.exit_like(status)
 
 
 def run_launcher(arguments: Sequence[str]) -> NoReturn:
-    """Run the launcher after `SOCKET --` in `arguments`, forked by the fork server there if it can; exit as it does."""
+    """Run the launcher after `SOCKET --` in `arguments` with the fork server, if possible, and exit as it does."""
     command = list(arguments[arguments.index("--") + 1 :])
     child.open_standard_streams()
     signal_mask = child.block_signals()
     child.die_with_parent()
     environment = child.read_environment()
-    process, reason = _start_forked(arguments[0], command, _Connection(None, None, environment), signal_mask)
+    process, reason = _start_forked(arguments[0], command, _ChildContext(None, None, environment), signal_mask)
     if process is not None:
         child.exit_like(process.wait(is_launcher=True))
     _warn(f"the launcher imports torch itself: {reason}")
     try:
-        # The agent signals this process only, and a wrapper that leads its group would not forward that.
+        # The agent signals only this process, and a wrapper that leads its process group does not forward signals.
         child.replace(command, environment, signal_mask)
     except child.CommandRefused as error:
         _exit_with_refusal(None, error)
 
 
 def _start(
-    command: Sequence[str], connection: _Connection, signal_mask: FrozenSet[int], fork_server: Optional[str]
+    command: Sequence[str], child_context: _ChildContext, signal_mask: FrozenSet[int], fork_server: Optional[str]
 ) -> Tuple[Union[child.Child, ForkedChild], Optional[str]]:
     """Start the command, with the fork server if there is one. If the fork server refuses, also return its reason.
 
@@ -112,26 +114,26 @@ def _start(
     """
     reason = None
     if fork_server is not None:
-        process, reason = _start_forked(fork_server, command, connection, signal_mask)
+        process, reason = _start_forked(fork_server, command, child_context, signal_mask)
         if process is not None:
             return process, None
-    return child.start(command, connection.environment, connection.streams, signal_mask), reason
+    return child.start(command, child_context.environment, child_context.streams, signal_mask), reason
 
 
 def _start_forked(
-    fork_server: str, command: Sequence[str], connection: _Connection, signal_mask: FrozenSet[int]
+    fork_server: str, command: Sequence[str], child_context: _ChildContext, signal_mask: FrozenSet[int]
 ) -> Tuple[Optional[ForkedChild], Optional[str]]:
     """Let the fork server start the command. Returns its process, or the reason why it refuses."""
     from muster_worker.fork_server import client
 
     try:
-        return client.start(fork_server, command, connection.environment, connection.streams, signal_mask), None
-    except client.Refused as refused:
-        return None, str(refused)
-    except client.Interrupted as interrupted:
-        _send(connection.announcer, "started", {"pid": os.getpid(), "at": time.monotonic()})
-        _send(connection.announcer, "ended", {"at": time.monotonic(), "signal": interrupted.number})
-        child.exit_like(interrupted.number)
+        return client.start(fork_server, command, child_context.environment, child_context.streams, signal_mask), None
+    except client.ForkRefused as refusal:
+        return None, str(refusal)
+    except client.StartInterrupted as interruption:
+        _send(child_context.agent_connection, "started", {"pid": os.getpid(), "at": time.monotonic()})
+        _send(child_context.agent_connection, "ended", {"at": time.monotonic(), "signal": interruption.number})
+        child.exit_like(interruption.number)
 
 
 def _is_spawned(environment: Mapping[str, str]) -> bool:
@@ -149,36 +151,41 @@ def _add_world(environment: Dict[str, str], options: Sequence[str]) -> Tuple[Dic
         rank_environment = rank_start.add_world_variables(environment, options)
         return rank_environment, rank_start.describe_mismatch(rank_environment)
     except (OSError, KeyError, ValueError) as error:
-        _warn(f"this rank's place in its world is unknown, so the command runs without it: {error!r}")
+        _warn(f"this rank's position in its world is unknown, so the command runs without its variables: {error!r}")
         return environment, None
 
 
-class _Connection:
-    """The connection to the agent, and the output streams and environment of the child."""
+class _ChildContext:
+    """The output streams and the environment of the child, and the connection to the agent."""
 
     def __init__(
-        self, announcer: Optional[Announcer], streams: Optional[Tuple[int, int]], environment: Mapping[str, str]
+        self,
+        agent_connection: Optional[AgentConnection],
+        streams: Optional[Tuple[int, int]],
+        environment: Mapping[str, str],
     ) -> None:
-        self.announcer = announcer
+        self.agent_connection = agent_connection
         self.streams = streams
         self.environment = environment
 
 
-def _connect(environment: Mapping[str, str], options: Sequence[str]) -> _Connection:
+def _connect(environment: Mapping[str, str], options: Sequence[str]) -> _ChildContext:
     try:
         position = _read_position(environment)
         hooked_environment = hook_environment.with_hook(environment, environment["MUSTER_ARCHIVE"], position.scope)
         progress_file.create(position.progress)
-        announcer = Announcer(environment["MUSTER_AGENT_SOCKET"])
-        streams = _send_hello(announcer, position, options)
+        agent_connection = AgentConnection(environment["MUSTER_AGENT_SOCKET"])
+        streams = _send_hello(agent_connection, position, options)
     except (OSError, KeyError, ValueError) as error:
         _warn(f"no connection to the agent, so the command runs without reports: {error!r}")
-        return _Connection(None, None, environment)
+        return _ChildContext(None, None, environment)
     hooked_environment[hook_environment.PROGRESS] = position.progress
-    return _Connection(announcer, streams, hooked_environment)
+    return _ChildContext(agent_connection, streams, hooked_environment)
 
 
-def _send_hello(announcer: Announcer, position: _RankPosition, options: Sequence[str]) -> Optional[Tuple[int, int]]:
+def _send_hello(
+    agent_connection: AgentConnection, position: _RankPosition, options: Sequence[str]
+) -> Optional[Tuple[int, int]]:
     """Send the hello with the read ends of the child's output. Returns the write ends. Raises `OSError`."""
     hello: Dict[str, Union[str, float]] = {
         "rank": position.rank,
@@ -189,15 +196,15 @@ def _send_hello(announcer: Announcer, position: _RankPosition, options: Sequence
         "local_world": position.local_world,
     }
     if ATTACHED_OPTION in options:
-        announcer.send("hello", {**hello, "role": "hook"})
+        agent_connection.send("hello", {**hello, "role": "hook"})
         return None
-    (out_reader, out), (err_reader, err) = os.pipe(), os.pipe()
+    (out_reader, out_writer), (err_reader, err_writer) = os.pipe(), os.pipe()
     try:
-        announcer.send("hello", {**hello, "role": "wrapper"}, (out_reader, err_reader))
+        agent_connection.send("hello", {**hello, "role": "wrapper"}, (out_reader, err_reader))
     finally:
         os.close(out_reader)
         os.close(err_reader)
-    return out, err
+    return out_writer, err_writer
 
 
 def _read_position(environment: Mapping[str, str]) -> _RankPosition:
@@ -213,19 +220,19 @@ def _read_position(environment: Mapping[str, str]) -> _RankPosition:
     return _RankPosition(rank, local_rank, scope, environment["MUSTER_RUN_DIR"], world_sizes)
 
 
-def _exit_with_refusal(announcer: Optional[Announcer], error: child.CommandRefused) -> NoReturn:
-    if announcer is None:
+def _exit_with_refusal(agent_connection: Optional[AgentConnection], error: child.CommandRefused) -> NoReturn:
+    if agent_connection is None:
         _warn(str(error))
     else:
         reason = _REASONS.get(error.exit_code, COMMAND_NOT_EXECUTABLE)
-        _send(announcer, "refused", {"reason": reason, "message": str(error), "at": time.monotonic()})
+        _send(agent_connection, "refused", {"reason": reason, "message": str(error), "at": time.monotonic()})
     os._exit(error.exit_code)
 
 
-def _send(announcer: Optional[Announcer], message: str, fields: Mapping[str, Union[str, float]]) -> None:
+def _send(agent_connection: Optional[AgentConnection], message: str, fields: Mapping[str, Union[str, float]]) -> None:
     try:
-        if announcer is not None:
-            announcer.send(message, fields)
+        if agent_connection is not None:
+            agent_connection.send(message, fields)
     except OSError:  # the agent has ended; the training continues
         pass
 

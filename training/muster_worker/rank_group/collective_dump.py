@@ -1,4 +1,4 @@
-"""Asks hooked ranks which collectives they have entered last, and reads their answers."""
+"""Requests the last collectives of hooked ranks, and reads their answers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from muster_worker.rank_group.rank_links import RankLink
 POLL_SECONDS = 0.01
 
 ANSWER_SECONDS = 0.3
-"""Time limit for all ranks of the node together, so that a hanging rank doesn't delay the agent's other work."""
+"""Time limit for all ranks of the node together: a hanging rank must not delay the agent's other work."""
 
 MAX_ANSWER_BYTES = 8192
 
 
 @dataclass(frozen=True)
-class Answer:
+class RankAnswer:
     """A rank's answer: the process groups that it used last, most recent first."""
 
     groups: Tuple[GroupCollective, ...]
@@ -54,7 +54,7 @@ def _send_request(progress_path: str) -> bool:
     try:
         _remove(progress_path + collectives.ANSWER_SUFFIX)
         flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-        # It fails without a process that reads the pipe.
+        # `open` fails if no process reads the pipe.
         pipe = os.open(progress_path + collectives.REQUEST_SUFFIX, flags)
     except (OSError, ValueError):  # ValueError: the path has a null byte
         return False
@@ -77,11 +77,11 @@ def _read(path: str) -> Tuple[GroupCollective, ...]:
     # A user's process can write this file.
     try:
         with os.fdopen(progress.open_regular_file(path), "rb") as file:
-            answer = wire.decode(Answer, file.read(MAX_ANSWER_BYTES))
+            answer = wire.decode(RankAnswer, file.read(MAX_ANSWER_BYTES))
     except (OSError, wire.MalformedDocument):
         return ()
-    valid = (group for group in answer.groups if group.sequence >= 0 and (group.pending_sequence or 0) >= 0)
-    return tuple(map(_shorten, valid))[:MAX_GROUPS]
+    valid_groups = (group for group in answer.groups if group.sequence >= 0 and (group.pending_sequence or 0) >= 0)
+    return tuple(map(_shorten, valid_groups))[:MAX_GROUPS]
 
 
 def _shorten(group: GroupCollective) -> GroupCollective:

@@ -17,7 +17,7 @@ class ExitStatuses:
         self._ends: Dict[int, ProcessExit] = {}
 
     def add(self, end: ProcessExit) -> None:
-        """Add an entry. It replaces that of an older process with the same pid."""
+        """Add an exit status. It replaces the status of an older process with the same pid."""
         self._ends.pop(end.pid, None)
         self._ends[end.pid] = end
         if len(self._ends) > MAX_ENTRIES:

@@ -1,10 +1,10 @@
-"""Ends the ranks of a node at the same call of `muster_worker.stopping` as those of all other nodes.
+"""Ends the ranks of a node at the same call of `muster_worker.stopping` as the ranks of all other nodes.
 
 1. The agent writes to the stop file that its ranks will be stopped. From now on each rank waits in its next call, so no
    rank gets further than that call.
 2. The agent reports the highest number of these calls, `stop_call`.
-3. The operator sends the highest `stop_call` of all nodes to all agents. It depends on the reports only, so two leaders
-   choose the same number.
+3. The operator sends the highest `stop_call` of all nodes to all agents. This number depends only on the reports, so
+   two leaders choose the same number.
 4. The agent writes this number to the stop file. Ranks that wait in an earlier call continue up to the call with this
    number.
 """
@@ -19,31 +19,31 @@ from muster_worker.rank import stop_file
 from muster_worker.rank_group import progress
 
 DECISION_SECONDS = 5.0
-"""Time limit for the operator's decision, but at most a third of the grace period. Then the node decides by itself."""
+"""Time limit for the operator's decision, at most a third of the grace period. Then the node decides by itself."""
 
 DECISION_SHARE = 1 / 3
 
 SIGTERM_SECONDS = 2.0
-"""The time from SIGTERM to SIGKILL, but at most a quarter of the grace period."""
+"""The time from SIGTERM to SIGKILL, at most a quarter of the grace period."""
 
 SIGTERM_SHARE = 1 / 4
 
 SETTLE_SECONDS = 0.002
-"""After this time the agent can read the number of each call that did not see the stop file's new content."""
+"""After this time the agent sees the count of each call that has not yet seen the stop file's new content."""
 
 MARGIN_SECONDS = 1.0
 """A rank waits this much longer than the agent. Then `stopping` returns True without a decision."""
 
 
 class GracefulStop:
-    """The stop of a node's ranks in one attempt. `call` is its stop call, `is_decided` whether that is final."""
+    """The stop of a node's ranks in one attempt. The ranks stop at `stop_call`; if `is_decided`, it is final."""
 
     def __init__(self, run_dir: str) -> None:
         """Create the stop file. Raises `OSError`."""
         self._words, self._times = stop_file.create(run_dir)
-        self.call = 0
+        self.stop_call = 0
         self.is_decided = False
-        self.sigterm_at: Optional[float] = None  # when to send SIGTERM after all
+        self.sigterm_at: Optional[float] = None  # when to send SIGTERM to the remaining ranks
         self._decide_at = 0.0
 
     def begin(self, progress_files: Iterable[str], grace: float) -> bool:
@@ -55,9 +55,9 @@ class GracefulStop:
         self._decide_at = now + min(DECISION_SECONDS, grace * DECISION_SHARE)
         self.sigterm_at = _sigterm_time(now, grace)
         self._times[stop_file.WORD_WAIT_UNTIL] = self._decide_at + MARGIN_SECONDS
-        # A processor may delay a rank's count until after the rank has looked at the stop file.
+        # A rank's count may become visible only after the rank has read the stop file.
         time.sleep(SETTLE_SECONDS)
-        self.call = _count_calls(paths) + 1
+        self.stop_call = _count_calls(paths) + 1
         return True
 
     def shorten(self, grace: float) -> None:
@@ -65,18 +65,18 @@ class GracefulStop:
         if self.sigterm_at is not None:
             self.sigterm_at = min(self.sigterm_at, _sigterm_time(time.monotonic(), grace))
 
-    def decide(self, call: int) -> bool:
-        """Let the ranks stop at this call. Only the first decision counts; returns whether it was this one."""
-        if not self.call or self.is_decided:
+    def decide(self, stop_call: int) -> bool:
+        """Let the ranks stop at this call. Only the first decision counts. Returns whether this was the first."""
+        if not self.stop_call or self.is_decided:
             return False
-        self.call, self.is_decided = call, True
-        self._words[stop_file.WORD_STOP_CALL] = call
+        self.stop_call, self.is_decided = stop_call, True
+        self._words[stop_file.WORD_STOP_CALL] = stop_call
         return True
 
     @property
     def is_overdue(self) -> bool:
         """Whether the node has waited too long for the operator's decision."""
-        return self.call > 0 and not self.is_decided and time.monotonic() >= self._decide_at
+        return self.stop_call > 0 and not self.is_decided and time.monotonic() >= self._decide_at
 
     @property
     def is_sigterm_due(self) -> bool:
@@ -86,7 +86,7 @@ class GracefulStop:
     @property
     def next_poll_at(self) -> Optional[float]:
         """The time at which the decision is overdue or SIGTERM is due; None: never."""
-        if self.call and not self.is_decided:
+        if self.stop_call and not self.is_decided:
             return self._decide_at if self.sigterm_at is None else min(self._decide_at, self.sigterm_at)
         return self.sigterm_at
 
@@ -97,5 +97,5 @@ def _sigterm_time(now: float, grace: float) -> float:
 
 def _count_calls(paths: Iterable[str]) -> int:
     """Return the number of calls of the rank with the most calls."""
-    # A user's process wrote the number, and a stop call has to fit into a report.
+    # A user's process wrote the number. Limit it, because it has to fit into a report.
     return min(max((progress.read(path).stopping_calls for path in paths), default=0), MAX_INT - 1)

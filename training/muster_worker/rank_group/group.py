@@ -74,7 +74,7 @@ class RankGroup:
         self.is_finished = False
 
     def launch(self, base: Mapping[str, str]) -> List[Event]:
-        """Start all processes as soon as node 0 is reachable. A failed start is an event, as another end is."""
+        """Start all processes as soon as node 0 is reachable. A failed start is an event, like any other end."""
         self._base_environment = base
         self._start_checks = StartChecks(self._context, base, self._selector, self._log)
         return self._continue_checks(self._start_checks)
@@ -120,12 +120,12 @@ class RankGroup:
             return max(0.0, self._start_checks.next_poll_at - time.monotonic())
         if self._rank_registry.has_lost_ranks or not self._is_busy or self._is_overdue():
             return SCAN_SECONDS
-        waits = [] if self._kill_at is None else [max(SCAN_SECONDS, self._kill_at - time.monotonic())]
+        timeouts = [] if self._kill_at is None else [max(SCAN_SECONDS, self._kill_at - time.monotonic())]
         if self._mpi_world is not None and self._mpi_world.next_poll_in is not None:
-            waits.append(self._mpi_world.next_poll_in)
+            timeouts.append(self._mpi_world.next_poll_in)
         if self._graceful_stop.next_poll_at is not None:
-            waits.append(max(0.0, self._graceful_stop.next_poll_at - time.monotonic()))
-        return min(waits, default=None)
+            timeouts.append(max(0.0, self._graceful_stop.next_poll_at - time.monotonic()))
+        return min(timeouts, default=None)
 
     def stop(self, grace: float, *, is_graceful: bool = False, call: int = 0) -> List[Event]:
         """Send SIGTERM now and SIGKILL after `grace` seconds. A second call can only shorten the grace period.
@@ -155,11 +155,11 @@ class RankGroup:
         if is_graceful and self._graceful_stop.begin(files, grace):
             # Without other nodes there is nothing to agree on.
             if self._context.plan.nodes == 1:
-                self._decide_call(self._graceful_stop.call)
+                self._decide_call(self._graceful_stop.stop_call)
         else:
             self._send_sigterm()
         if is_graceful:
-            events.append(StopCallChosen(self._graceful_stop.call))
+            events.append(StopCallChosen(self._graceful_stop.stop_call))
         return events
 
     def _decide_call(self, call: int) -> None:
@@ -169,8 +169,8 @@ class RankGroup:
     def _send_sigterm(self) -> None:
         live_pids = [link.pid for link in self._rank_registry.live_links().values() if link.pid is not None]
         if self._mpi_world is not None and live_pids:
-            # Signal only the ranks. On SIGTERM mpirun and its daemons would kill the ranks after a second; without it,
-            # they exit after their ranks.
+            # Signal only the ranks. On SIGTERM mpirun and its daemons would kill the ranks after a second. Without
+            # SIGTERM they exit after their ranks.
             processes.signal_all(live_pids, signal.SIGTERM)
             return
         if self._mpi_world is not None:
@@ -180,15 +180,15 @@ class RankGroup:
             if process.spec.forwards_signals:
                 processes.signal_all((process.pid,), signal.SIGTERM)
             else:
-                processes.signal_session(process.pid, signal.SIGTERM)
+                processes.signal_process_group(process.pid, signal.SIGTERM)
 
     def _continue_stop(self) -> None:
-        stop = self._graceful_stop
-        if stop.is_overdue:
+        graceful_stop = self._graceful_stop
+        if graceful_stop.is_overdue:
             self._log.print_line("the operator has not decided where the ranks of all nodes stop")
-            self._decide_call(stop.call)
-        if stop.is_sigterm_due:
-            stop.sigterm_at = None
+            self._decide_call(graceful_stop.stop_call)
+        if graceful_stop.is_sigterm_due:
+            graceful_stop.sigterm_at = None
             self._send_sigterm()
 
     def kill(self) -> List[Event]:
@@ -232,21 +232,23 @@ class RankGroup:
         now = time.monotonic()
         events = self._rank_registry.resolve_lost_ranks(self._exit_statuses, now)
         if self._kill_at is not None and self._rank_registry.have_all_ranks_ended:
-            # torchrun would need another second to end.
-            useless = [pid for pid, process in self._children.items() if process.spec.is_useless_after_ranks]
-            processes.signal_all(useless, signal.SIGKILL)
+            # Without SIGKILL torchrun needs another second to end.
+            killable_pids = [pid for pid, process in self._children.items() if process.spec.can_be_killed_after_ranks]
+            processes.signal_all(killable_pids, signal.SIGKILL)
         if self._is_overdue():
-            remaining = processes.signal_all(processes.list_descendants(self._context.fork_server_pid), signal.SIGKILL)
+            remaining_pids = processes.signal_all(
+                processes.list_descendants(self._context.fork_server_pid), signal.SIGKILL
+            )
         elif not self._is_busy:
-            remaining = processes.list_descendants(self._context.fork_server_pid)
-            if remaining and not self._are_leftovers_stopped:
-                processes.signal_all(remaining, signal.SIGTERM)
+            remaining_pids = processes.list_descendants(self._context.fork_server_pid)
+            if remaining_pids and not self._are_leftovers_stopped:
+                processes.signal_all(remaining_pids, signal.SIGTERM)
                 self._are_leftovers_stopped = True
                 grace_end = now + LEFTOVER_GRACE_SECONDS
                 self._kill_at = grace_end if self._kill_at is None else min(self._kill_at, grace_end)
         else:
             return events
-        return events if remaining or self._children else events + self._finish()
+        return events if remaining_pids or self._children else events + self._finish()
 
     @property
     def _is_busy(self) -> bool:
@@ -258,7 +260,7 @@ class RankGroup:
     def observe(self) -> Tuple[Mapping[int, Observation], List[Event]]:
         """Return the current observations of the ranks, and their metrics and activities that have changed."""
         observations, metrics = self._rank_registry.observe()
-        # A stop finds the activities by itself.
+        # `_begin_stop` has already reported the activities.
         links = self._rank_registry.live_links() if self._kill_at is None else {}
         return observations, [*metrics, *self._hang_watch.check(observations, links, time.monotonic())]
 
@@ -269,7 +271,7 @@ class RankGroup:
 
     def _finish(self) -> List[Event]:
         self.is_finished = True
-        # The kernel kills a rank together with its wrapper, and the scan may miss it: reap it here.
+        # A rank that the kernel killed together with its wrapper may not be reaped yet.
         for end in processes.reap():
             self._exit_statuses.add(end)
         if self._mpi_world is not None:

@@ -1,6 +1,6 @@
-"""Finds ranks of this node that complete no step any more: writes their stacks to the log, and reports what they do.
+"""Finds ranks of this node that complete no more steps, writes their stacks to the log, and reports their activities.
 
-The agent needs no command for this: it acts before the operator can decide, and also while the operator is away.
+The agent does this without a command, so it works also while no operator runs.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ MAX_CAPTURES = 8
 """Maximum number of times per attempt that the agent writes stacks to the log."""
 
 MAX_LINES = 4000
-"""Maximum number of lines that the ranks of the node write each time, together."""
+"""Maximum number of lines of all ranks of the node together, each time."""
 
 MIN_RANK_LINES = 60
-"""A rank may always write this number of lines: at least its main thread."""
+"""Each rank may write at least this number of lines, so that its main thread is in the log."""
 
 MAX_LINE_CHARS = 300
 
@@ -30,7 +30,7 @@ STACK_PREFIX = "[muster] rank {rank} | "
 """Start of each line of a stack. `muster stacks` searches for it."""
 
 EARLY_FACTOR = 0.9
-"""The agent acts after this part of the timeout, so that the report of a hang has the activities."""
+"""The agent acts after this fraction of the timeout, so that its reports have the activities at the timeout."""
 
 
 class HangWatch:
@@ -39,19 +39,25 @@ class HangWatch:
     def __init__(self, timeout: float, log: Log) -> None:
         self._seconds = EARLY_FACTOR * timeout
         self._log = log
-        self._hung: Dict[int, float] = {}  # the ranks whose stacks are in the log, with the time of their last step
+        self._hung_ranks: Dict[
+            int, float
+        ] = {}  # the ranks whose stacks are in the log, with the time of their last step
         self._captures = 0
 
     def check(self, observations: Mapping[int, Observation], links: Mapping[int, RankLink], now: float) -> List[Event]:
-        """Return the activities of ranks that hang since the last check; None for ranks that complete steps again."""
-        idle = _idle_seconds(observations, links, now)
-        is_hanging = max(idle.values(), default=0.0) >= self._seconds
+        """Return the activities of ranks that newly hang, and clear those of ranks that complete steps again."""
+        idle_seconds = _idle_seconds(observations, links, now)
+        is_hanging = max(idle_seconds.values(), default=0.0) >= self._seconds
         # Include peers that completed their last step a little later.
-        hung = {rank: seconds for rank, seconds in idle.items() if is_hanging and seconds >= self._seconds / 2}
-        events: List[Event] = [ActivityChanged(rank, None) for rank in self._hung if rank in links and rank not in hung]
-        new = {rank: links[rank] for rank in hung if rank not in self._hung}
-        self._hung = hung
-        return events + (self._capture(new) if new else [])
+        hung_ranks = {
+            rank: seconds for rank, seconds in idle_seconds.items() if is_hanging and seconds >= self._seconds / 2
+        }
+        events: List[Event] = [
+            ActivityChanged(rank, None) for rank in self._hung_ranks if rank in links and rank not in hung_ranks
+        ]
+        new_links = {rank: links[rank] for rank in hung_ranks if rank not in self._hung_ranks}
+        self._hung_ranks = hung_ranks
+        return events + (self._capture(new_links) if new_links else [])
 
     def _capture(self, links: Mapping[int, RankLink]) -> List[Event]:
         dumps = stack_dump.capture_link_dumps(links)
@@ -67,7 +73,7 @@ class HangWatch:
                 events.append(ActivityChanged(rank, current, groups))
             if is_logged:
                 lines = dumps.get(rank, "").splitlines()[-max(MIN_RANK_LINES, MAX_LINES // len(links)) :]
-                self._log.write(_format(_header(rank, self._hung[rank], current, groups), rank, lines))
+                self._log.write(_format(_describe_hang(rank, self._hung_ranks[rank], current, groups), rank, lines))
         return events
 
 
@@ -76,7 +82,7 @@ def _idle_seconds(
 ) -> Dict[int, float]:
     result = {}
     for rank, observation in observations.items():
-        # A rank counts from its first step on. Before that it may report metrics, or the step that it resumes from.
+        # Ignore a rank before its first step. It may already report metrics, or the step from which it resumes.
         if rank not in links or observation.first_stepped_at is None or observation.phase is not None:
             continue
         stepped_at = observation.stepped_at or observation.first_stepped_at
@@ -84,7 +90,7 @@ def _idle_seconds(
     return result
 
 
-def _header(rank: int, seconds: float, current: Optional[str], groups: Tuple[GroupCollective, ...]) -> str:
+def _describe_hang(rank: int, seconds: float, current: Optional[str], groups: Tuple[GroupCollective, ...]) -> str:
     text = f"[muster] rank {rank} has completed no step for {seconds:.0f} s"
     if current:
         text += f" ({current})"
@@ -94,13 +100,13 @@ def _header(rank: int, seconds: float, current: Optional[str], groups: Tuple[Gro
     return text
 
 
-def _format(header: str, rank: int, lines: List[str]) -> bytes:
-    """Return the lines for the log, with the stack of the main thread last, as faulthandler writes it."""
+def _format(description: str, rank: int, lines: List[str]) -> bytes:
+    """Return the lines for the log. The stack of the main thread is last, as faulthandler writes it."""
     prefix = STACK_PREFIX.format(rank=rank)
-    shown = [prefix + _clean(line) for line in lines] or [f"{prefix}no stack: the process does not answer"]
-    return "".join(f"{line}\n" for line in (header, *shown)).encode("utf-8", "replace")
+    prefixed_lines = [prefix + _clean(line) for line in lines] or [f"{prefix}no stack: the process does not answer"]
+    return "".join(f"{line}\n" for line in (description, *prefixed_lines)).encode("utf-8", "replace")
 
 
 def _clean(line: str) -> str:
-    # A user's process can write to the file of its stacks.
+    # A user's process can write anything to the file of its stacks.
     return "".join(character if character.isprintable() else " " for character in line[:MAX_LINE_CHARS])

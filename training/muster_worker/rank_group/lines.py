@@ -1,4 +1,4 @@
-"""Splits a stream of bytes into lines that are safe to log. It returns complete lines at once."""
+"""Splits a stream of bytes into lines that are safe to log."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ class LineSplitter:
 
     def __init__(self) -> None:
         self.overwritten = b""
-        """The last complete text that the newest data has overwritten, such as the previous state of a progress bar."""
+        """The last text that the newest data has overwritten, such as the previous state of a progress bar."""
         self._pending = b""
 
     def feed(self, data: bytes) -> bytes:
         """Add data. Returns the lines that it completes, each with its newline."""
-        cut = data.rfind(b"\n") + 1
-        if cut:
-            complete, self._pending = self._pending + data[:cut], data[cut:]
+        end_of_lines = data.rfind(b"\n") + 1
+        if end_of_lines:
+            complete_lines, self._pending = self._pending + data[:end_of_lines], data[end_of_lines:]
         else:
-            complete, self._pending = b"", self._pending + data
+            complete_lines, self._pending = b"", self._pending + data
         self.overwritten = b""
         if b"\r" in self._pending:
             self.overwritten, self._pending = _split_overwritten(self._pending)
         chunks = b""
         if len(self._pending) > MAX_PENDING:
             chunks, self._pending = _split_long(self._pending)
-        return clean_lines(complete + chunks)
+        return clean_lines(complete_lines + chunks)
 
     def end(self) -> bytes:
         """Return the incomplete last line when the stream ends; empty if the last line is complete."""
-        rest, self._pending = self._pending, b""
-        return clean_lines(rest + b"\n") if rest else b""
+        incomplete_line, self._pending = self._pending, b""
+        return clean_lines(incomplete_line + b"\n") if incomplete_line else b""
 
 
 def clean_lines(lines: bytes) -> bytes:
@@ -65,8 +65,8 @@ def _remove_overwritten(line: bytes) -> bytes:
 
 def _split_overwritten(pending: bytes) -> Tuple[bytes, bytes]:
     # A terminal shows the text before a final \r until the program writes more.
-    cut = pending.rstrip(b"\r").rfind(b"\r") + 1
-    return _remove_overwritten(pending[:cut]), pending[cut:]
+    end_of_lines = pending.rstrip(b"\r").rfind(b"\r") + 1
+    return _remove_overwritten(pending[:end_of_lines]), pending[end_of_lines:]
 
 
 def _split_long(pending: bytes) -> Tuple[bytes, bytes]:

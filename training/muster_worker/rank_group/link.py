@@ -17,7 +17,7 @@ from typing import List, Optional, Tuple, Union
 from muster_worker.contract import wire
 
 MAX_MESSAGE_BYTES = 64 * 1024
-"""A longer message is `Malformed`. The longest valid one is a refusal that contains PATH."""
+"""A longer message raises `MalformedDocument`. The longest valid message is a refusal that contains PATH."""
 
 MAX_FDS = 2
 """Number of file descriptors with a hello: the read ends of the rank's standard output and standard error."""
@@ -29,7 +29,7 @@ MAX_REASON_CHARS = 64
 
 
 class Role:
-    """The sender of a hello. Both kinds wait for the rank and report how it ended."""
+    """The role of a hello's sender. In both roles it waits for the rank and reports how the rank ended."""
 
     WRAPPER = "wrapper"  # sends the read ends of the rank's output
     HOOK = "hook"  # another launcher started the rank and reads its output
@@ -103,7 +103,7 @@ class ReceivedMessage:
 
 
 def decode(line: bytes) -> Message:
-    """Decode one message without its newline. Raises `wire.Malformed`."""
+    """Decode one message without its newline. Raises `wire.MalformedDocument`."""
     envelope = wire.decode(_Envelope, line)
     messages: List[Message] = [
         message
@@ -120,7 +120,7 @@ def decode(line: bytes) -> Message:
 
 
 def _validate(message: Message) -> None:
-    # Because of one invalid value, the collector would reject the node's whole report.
+    # The collector rejects a node's whole report because of one invalid value.
     if isinstance(message, StartedMessage) and message.pid <= 0:
         raise wire.MalformedDocument("started.pid: below 1")
     if isinstance(message, RefusedMessage) and len(message.reason) > MAX_REASON_CHARS:
@@ -140,7 +140,7 @@ def _validate(message: Message) -> None:
 class Receiver:
     """The agent's end of one connection. Call `receive` when the non-blocking socket is readable.
 
-    `closed` is true after the end of the stream. The caller of `receive` owns the file descriptors that it returns.
+    `is_closed` is true after the end of the stream. The caller of `receive` owns the returned file descriptors.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -151,7 +151,7 @@ class Receiver:
         self._fds: List[int] = []
 
     def receive(self) -> List[ReceivedMessage]:
-        """Read the available messages. After `wire.Malformed`, close the connection."""
+        """Read the available messages. After `wire.MalformedDocument`, close the connection."""
         try:
             data, fds = _receive_with_fds(self.socket)
         except (BlockingIOError, InterruptedError):
@@ -194,7 +194,7 @@ class Receiver:
 
 
 def _receive_with_fds(connection: socket.socket) -> Tuple[bytes, List[int]]:
-    # Leave room for unexpected descriptors. The kernel closes those that don't fit, `_keep_expected` the others.
+    # Accept some unexpected descriptors, which `_keep_expected` closes. The kernel closes those that don't fit.
     fds = array.array("i")
     free_slots = socket.CMSG_SPACE(2 * MAX_FDS * fds.itemsize)
     data, ancillary, _, _ = connection.recvmsg(MAX_MESSAGE_BYTES, free_slots, socket.MSG_CMSG_CLOEXEC)

@@ -14,17 +14,17 @@ from typing import Callable, List, Optional, Sequence, Tuple
 from muster_worker.agent.state import Event, RankEnded
 from muster_worker.contract.schema import EndReason
 
-SLACK_SECONDS = 1.0
+MAX_DELAY_SECONDS = 1.0
 """Maximum time between the counter's increment and the end of the process, on a loaded machine."""
 
 _COUNTER = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 _ROOT = "/sys/fs/cgroup"
 
 
-def counter_files(own_cgroups: str) -> Tuple[str, ...]:
-    """Return paths of the counter's file, likely ones first. `own_cgroups` is the text in /proc/self/cgroup."""
+def list_counter_files(cgroup_text: str) -> Tuple[str, ...]:
+    """Return paths of the counter's file, likely ones first. `cgroup_text` is the text in /proc/self/cgroup."""
     result = []
-    for line in own_cgroups.splitlines():
+    for line in cgroup_text.splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers:
             result.append(f"{_ROOT}{path.rstrip('/')}/memory.events")
@@ -41,17 +41,17 @@ def read_count(text: str) -> Optional[int]:
 
 
 class OomKillDetector:
-    """Reads the counter repeatedly. `read` returns it, or None without one. Times are on the node's monotonic clock."""
+    """Reads the counter repeatedly. `read` returns None without a counter. Times are on the node's monotonic clock."""
 
     def __init__(self, read: Callable[[], Optional[int]], now: float) -> None:
-        self._read = read
+        self._read_count = read
         self._count = read() or 0
         self._updated_at = now
         self._kills: List[Tuple[float, float]] = []  # each kill happened between these two times
 
     def update(self, now: float) -> None:
         """Read the counter. Frequent calls narrow down the time of each kill."""
-        count = self._read() or 0
+        count = self._read_count() or 0
         self._kills += [(self._updated_at, now)] * min(max(0, count - self._count), 1024)
         self._kills = self._kills[-1024:]
         self._count, self._updated_at = count, now
@@ -63,7 +63,7 @@ class OomKillDetector:
             return list(events)
         self.update(now)
         killed.sort(key=lambda end: memory(end.rank), reverse=True)
-        killed_ranks = {end.rank for end in killed if self._take_kill(end.at)}
+        killed_ranks = {end.rank for end in killed if self._remove_matching_kill(end.at)}
         return [
             replace(event, reason=EndReason.OOM_KILLED)
             if isinstance(event, RankEnded) and event.rank in killed_ranks
@@ -71,9 +71,9 @@ class OomKillDetector:
             for event in events
         ]
 
-    def _take_kill(self, at: float) -> bool:
+    def _remove_matching_kill(self, at: float) -> bool:
         for kill in self._kills:
-            if kill[0] - SLACK_SECONDS <= at <= kill[1] + SLACK_SECONDS:
+            if kill[0] - MAX_DELAY_SECONDS <= at <= kill[1] + MAX_DELAY_SECONDS:
                 self._kills.remove(kill)
                 return True
         return False
@@ -84,8 +84,8 @@ def _is_unexplained_kill(end: RankEnded) -> bool:
 
 
 def find_counter() -> Callable[[], Optional[int]]:
-    """Returns a function that reads the counter of this process' cgroup."""
-    for path in counter_files(_read_text("/proc/self/cgroup")):
+    """Return a function that reads the counter of this process' cgroup."""
+    for path in list_counter_files(_read_text("/proc/self/cgroup")):
         if read_count(_read_text(path)) is not None:
             return lambda: read_count(_read_text(path))
     return lambda: None

@@ -14,15 +14,15 @@ from typing import Mapping, Optional, Sequence, Tuple
 from muster_worker.rank import progress_file as layout
 
 READ_ATTEMPTS = 5
-"""Number of reads. A read during a write has an invalid checksum. Five of them in a row are practically impossible."""
+"""Maximum number of reads. A read during a write has an invalid checksum, but hardly five times in a row."""
 
 MAX_STEP = 2**63 - 1
 
 MAX_NAME_CHARS = 64
-"""Maximum length of a metric's name, as in `user.py`."""
+"""Maximum length of a metric's name, as in `user_report.py`."""
 
 MIN_BUSY_TIMES = 8
-"""With fewer measurements the busy time is unknown: the first steps of an attempt compile, fill caches, and differ."""
+"""With fewer measurements the busy time is unknown, because the first steps compile code and fill caches."""
 
 MAX_BUSY_SECONDS = 86400.0
 """A step is busy for at most this long: a longer time is forged and does not count."""
@@ -43,7 +43,7 @@ class NoStepReason:
 
 @dataclass(frozen=True)
 class UserReport:
-    """The valid values of what the script reported with `muster_worker.report`."""
+    """The valid values that the script reported with `muster_worker.report`."""
 
     step: Optional[int] = None
     first_step: Optional[int] = None
@@ -74,16 +74,16 @@ class Progress:
 
     @property
     def busy_seconds(self) -> Optional[float]:
-        """The median busy time of a step. A few long measurements, such as of a checkpoint, don't change it."""
+        """The median busy time of a step. A few long steps, for example with a checkpoint, don't change it."""
         times = sorted(seconds for seconds in self.busy_times if seconds <= MAX_BUSY_SECONDS)
         if len(times) < MIN_BUSY_TIMES:
             return None
-        # The module `statistics` is not in every Python that an agent runs with, and imports much.
-        upper = len(times) // 2
-        return (times[upper] + times[~upper]) / 2
+        # Don't import `statistics`: it imports much, and some Pythons lack it.
+        upper_middle = len(times) // 2
+        return (times[upper_middle] + times[~upper_middle]) / 2
 
     def phase_at(self, now: float) -> Optional[str]:
-        """Return the phase that the rank is in; None without one, and for one that has lasted too long."""
+        """Return the phase that the rank is in. Returns None without a phase, or if its end is invalid."""
         if self.phase_ends_at is None or not now < self.phase_ends_at <= now + MAX_PHASE_SECONDS:
             return None
         return self.phase or "phase"
@@ -93,8 +93,8 @@ class Progress:
         """The step that the user reported, or the count of optimizer steps; None without both."""
         if self.reported_step is not None:
             return self.reported_step
-        counted = self.optimizer_steps > 0 or bool(self.flags & layout.FLAG_COUNTING)
-        return self.optimizer_steps if counted else None
+        is_counted = self.optimizer_steps > 0 or bool(self.flags & layout.FLAG_COUNTING)
+        return self.optimizer_steps if is_counted else None
 
     @property
     def stepped_at(self) -> Optional[float]:
@@ -115,7 +115,7 @@ class Progress:
 
 
 def read(path: str) -> Progress:
-    """Read a progress file. A missing or invalid file is read as one that no process has claimed."""
+    """Read a progress file. Returns an empty `Progress` if the file is missing or invalid."""
     for _ in range(READ_ATTEMPTS):
         try:
             with os.fdopen(open_regular_file(path), "rb") as file:
@@ -129,15 +129,15 @@ def read(path: str) -> Progress:
 
 
 def open_regular_file(path: str) -> int:
-    """Open a rank's file for reading. Raises `OSError` for anything but a regular file.
+    """Open a rank's file for reading. Raises `OSError` if it is not a regular file.
 
-    The rank could replace it with a pipe, which would block the agent.
+    The rank could replace the file with a pipe, which would block the agent.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
-    raise OSError(f"{path} is no plain file")
+    raise OSError(f"{path} is not a regular file")
 
 
 def parse(data: bytes) -> Optional[Progress]:
@@ -188,10 +188,10 @@ def _find_hook_problem(command_line: Sequence[str]) -> str:
 
 def _is_isolated(arguments: Sequence[str]) -> bool:
     """Whether an option of the interpreter itself (before the script) disables PYTHONPATH or site."""
-    takes_value = False
+    expects_value = False
     for argument in arguments:
-        if takes_value:
-            takes_value = False
+        if expects_value:
+            expects_value = False
         elif not argument.startswith("-") or argument in ("-", "--"):
             return False
         elif not argument.startswith("--"):
@@ -201,13 +201,13 @@ def _is_isolated(arguments: Sequence[str]) -> bool:
                 if letter in "cm":  # the following arguments are for the program
                     return False
                 if letter in "WXQ":
-                    takes_value = position == len(argument) - 1
+                    expects_value = position == len(argument) - 1
                     break
     return False
 
 
 def _parse_report(report: bytes) -> UserReport:
-    # A user's process wrote this: skip invalid values.
+    # A user's process wrote the report: skip invalid values.
     try:
         document = json.loads(report.decode("utf-8"))
     except (ValueError, RecursionError):

@@ -16,7 +16,7 @@ from muster_worker.rank_group.streams import Stream
 from muster_worker.rank_group.tail import shorten
 
 MAX_LINKS = 1024
-"""Maximum number of connections: several for each of 128 ranks. The rank's own processes can connect, too."""
+"""Maximum number of connections: several for each of 128 ranks, because a rank's own processes can connect, too."""
 
 
 def max_links() -> int:
@@ -48,12 +48,10 @@ class RankLink:
         self.pid: Optional[int] = None  # of the rank, after its start
         self.peak_bytes: Optional[int] = None  # the rank's maximum memory, if a signal ended it
         self.is_finished = False  # the rank's end was reported
-        self.lost_at: Optional[float] = (
-            None  # when the connection was lost, if it was lost before the rank's end was reported
-        )
+        self.lost_at: Optional[float] = None  # when the connection was lost, if the rank's end was not reported before
         self.streams: Tuple[Stream, ...] = ()
         self.command_line: Tuple[str, ...] = ()
-        self.is_dropped_report_logged = False  # the log says that a report was dropped
+        self.has_logged_dropped_report = False  # the log says that a report was dropped
         self._refusal: Tuple[str, ...] = ()
 
     @property
@@ -70,7 +68,7 @@ class RankLink:
 
     @property
     def last_lines(self) -> Tuple[str, ...]:
-        """The message of a refusal, else the last lines of standard error, or of standard output if that is empty."""
+        """The message of a refusal, or the last lines of standard error, or those of standard output."""
         if self._refusal:
             return self._refusal
         for stream in reversed(self.streams):
@@ -85,7 +83,7 @@ class RankLink:
         return self.streams[1].tail.text if self.streams else ""
 
     def receive(self, log: Log, metrics: MetricReader) -> List[Message]:
-        """Read the available messages. Raises `wire.Malformed`."""
+        """Read the available messages. Raises `wire.MalformedDocument`."""
         messages = []
         for incoming in self.receiver.receive():
             # A wrapper sends exactly one hello, as its first message.

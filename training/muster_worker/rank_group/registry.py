@@ -27,7 +27,7 @@ from muster_worker.rank_group.rank_links import RankLink, listen, max_links
 from muster_worker.rank_group.streams import Stream
 
 LOST_SECONDS = 0.5
-"""Time limit for the exit status of a rank whose wrapper was killed. After it the status is reported as unknown."""
+"""Time limit for the exit status of a rank whose wrapper was killed. Later the agent reports an unknown status."""
 
 EXIT_CODES = {
     EndReason.COMMAND_NOT_FOUND: NOT_FOUND,
@@ -41,13 +41,13 @@ Handler = Callable[[], List[Event]]
 
 
 class RankRegistry:
-    """The links of one attempt, and which of them is the link of each rank."""
+    """The links of one attempt, and the link of each rank."""
 
     def __init__(self, context: NodeContext, selector: selectors.BaseSelector, log: Log, metrics: MetricReader) -> None:
-        """Listen on the place's socket. Raises `OSError`."""
-        first = context.node * context.plan.procs_per_node
+        """Listen on the node's socket. Raises `OSError`."""
+        first_rank = context.node * context.plan.procs_per_node
         self._context = context
-        self._own_ranks = range(first, first + context.plan.procs_per_node)
+        self._own_ranks = range(first_rank, first_rank + context.plan.procs_per_node)
         self._selector = selector
         self._log = log
         self._metrics = metrics
@@ -63,7 +63,7 @@ class RankRegistry:
         return self._links_by_rank.get(rank)
 
     def set_outer_wrapper(self, pid: int) -> None:
-        """Use the link of process `pid`, the wrapper of a node's command, until one of its children is the rank."""
+        """Set the pid of the wrapper of a node's command. It is the rank until one of its children is the rank."""
         self._outer_wrapper = pid
 
     def live_links(self) -> Dict[int, RankLink]:
@@ -75,7 +75,7 @@ class RankRegistry:
         }
 
     def receive_pending(self) -> List[Event]:
-        """Handle all messages that have already arrived. The agent may detect a wrapper's exit before its messages."""
+        """Handle all messages that have arrived: the agent may detect a wrapper's exit before it reads its messages."""
         events = self._accept()
         for link in list(self._links):
             if not link.receiver.is_closed:
@@ -122,32 +122,34 @@ class RankRegistry:
     def observe(self) -> Tuple[Dict[int, Observation], List[MetricRecord]]:
         """Return the current observations and metrics of all ranks."""
         observations: Dict[int, Observation] = {}
-        reported: List[MetricRecord] = []
+        metric_records: List[MetricRecord] = []
         for rank, link in self._links_by_rank.items():
-            current = progress.read(link.hello.progress) if link.hello is not None else progress.Progress()
-            if current.is_report_full and not link.is_dropped_report_logged:
-                link.is_dropped_report_logged = True
+            rank_progress = progress.read(link.hello.progress) if link.hello is not None else progress.Progress()
+            if rank_progress.is_report_full and not link.has_logged_dropped_report:
+                link.has_logged_dropped_report = True
                 self._log.print_line(
                     f"rank {rank} reports too much: a muster_worker.report was dropped, because all names and"
                     f" values together exceed {MAX_REPORT_BYTES} bytes; report fewer metrics, or shorter names"
                 )
-            if (at := current.reported_at) is not None:
-                reported += [MetricRecord(name, value, rank, at) for name, value in current.metrics.items()]
+            if (at := rank_progress.reported_at) is not None:
+                metric_records += [MetricRecord(name, value, rank, at) for name, value in rank_progress.metrics.items()]
             if (pid := link.running_pid) is not None:
                 link.command_line = _command_line(pid) or link.command_line
             observations[rank] = Observation(
                 last_lines=link.last_lines if pid is None else (),
-                step=current.step,
-                stepped_at=current.stepped_at,
-                phase=None if pid is None else current.phase_at(time.monotonic()),
-                phase_ended_at=current.phase_ended_at,
-                first_stepped_at=current.first_stepped_at,
-                first_script_step=None if current.reported_step is None else current.first_reported_step,
-                no_step_reason=progress.find_no_step_reason(current, link.command_line or self._context.plan.command),
-                busy_seconds=None if pid is None else current.busy_seconds,
+                step=rank_progress.step,
+                stepped_at=rank_progress.stepped_at,
+                phase=None if pid is None else rank_progress.phase_at(time.monotonic()),
+                phase_ended_at=rank_progress.phase_ended_at,
+                first_stepped_at=rank_progress.first_stepped_at,
+                first_script_step=None if rank_progress.reported_step is None else rank_progress.first_reported_step,
+                no_step_reason=progress.find_no_step_reason(
+                    rank_progress, link.command_line or self._context.plan.command
+                ),
+                busy_seconds=None if pid is None else rank_progress.busy_seconds,
                 rss_bytes=link.peak_bytes if pid is None else processes.read_resident_bytes(pid),
             )
-        return observations, reported
+        return observations, metric_records
 
     def close(self) -> List[Event]:
         """Read all remaining messages and output, and close all files, when no process of the attempt runs."""
@@ -217,11 +219,11 @@ class RankRegistry:
         problem = self._find_mismatch(hello)
         if problem is not None:
             return [ProblemFound(problem)]
-        current = self._links_by_rank.get(hello.rank)
-        if current is None:
+        current_link = self._links_by_rank.get(hello.rank)
+        if current_link is None:
             self._links_by_rank[hello.rank] = link
-        elif current.hello is not None and current.hello.pid == self._outer_wrapper:
-            current.set_prefix("command")
+        elif current_link.hello is not None and current_link.hello.pid == self._outer_wrapper:
+            current_link.set_prefix("command")
             self._links_by_rank[hello.rank] = link
         return []
 
@@ -236,8 +238,8 @@ class RankRegistry:
         if hello.world not in (0, plan.world_size):
             return AgentProblem(EndReason.WORLD_SIZE_MISMATCH, f"a process is rank {hello.rank} of {hello.world}")
         if hello.rank not in self._own_ranks:
-            first, last = self._own_ranks[0], self._own_ranks[-1]
-            own_ranks = f"only rank {first}" if first == last else f"ranks {first} to {last}"
+            first_rank, last_rank = self._own_ranks[0], self._own_ranks[-1]
+            own_ranks = f"only rank {first_rank}" if first_rank == last_rank else f"ranks {first_rank} to {last_rank}"
             return AgentProblem(
                 EndReason.WORLD_SIZE_MISMATCH, f"a process reports to be rank {hello.rank}; the node has {own_ranks}"
             )
@@ -287,14 +289,14 @@ class RankRegistry:
         if link.receiver.socket.fileno() != -1:
             self._selector.unregister(link.receiver.socket)
             link.receiver.close()
-        if link.hello is None and link in self._links:  # without a hello the link is of no use
+        if link.hello is None and link in self._links:  # without a hello the link belongs to no rank
             self._links.remove(link)
 
 
 def _command_line(pid: int) -> Tuple[str, ...]:
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            # a forked rank's ends with the room that its command line does not need
+            # a forked rank's command line ends with unused padding
             return tuple(os.fsdecode(file.read(4096)).rstrip("\0").split("\0"))
     except OSError:
         return ()

@@ -14,16 +14,16 @@ from muster_worker.rank_group.rank_links import RankLink
 POLL_SECONDS = 0.01
 
 STOP_SECONDS = 0.3
-"""Time limit for all ranks of the node together, so that a hanging rank doesn't delay a stop."""
+"""Time limit for all ranks of the node together: a hanging rank must not delay a stop."""
 
 MAX_DUMP_BYTES = 256 * 1024
-"""Maximum length to read from the end of a dump, where the main thread is."""
+"""Maximum length of a dump. Read its end, where the main thread is."""
 
 
 @dataclass
 class _Request:
     path: str
-    before: int  # the file's length at the signal
+    start_length: int  # the file's length at the signal
     length: int = -1  # at the last check
 
 
@@ -46,7 +46,7 @@ def capture_link_dumps(live_links: Mapping[int, RankLink]) -> Dict[int, str]:
 def capture_stack_dumps(progress_files: Mapping[int, str], seconds: float) -> Dict[int, str]:
     """Return stack dumps of the ranks with these progress files, by the same keys, after at most `seconds`.
 
-    The result has no dump of ranks without a hook or with their own handler for the signal. They get no signal.
+    Ranks without a hook, and ranks with their own handler for the signal, get no signal and are not in the result.
     """
     requests = {}
     for rank, path in progress_files.items():
@@ -73,11 +73,11 @@ def _request_dump(progress_path: str) -> Optional[_Request]:
         target = os.readlink(f"/proc/{state.pid}/fd/{state.stacks_fd}")
         if target != os.path.realpath(path) or not _handles_signal(state.pid):
             return None
-        before = os.stat(path).st_size
+        start_length = os.stat(path).st_size
         os.kill(state.pid, stack_signal.SIGNAL)
     except OSError:  # the process has ended meanwhile
         return None
-    return _Request(path, before)
+    return _Request(path, start_length)
 
 
 def _handles_signal(pid: int) -> bool:
@@ -94,16 +94,16 @@ def _is_complete(request: _Request) -> bool:
         length = os.stat(request.path).st_size
     except OSError:  # the rank may have deleted it
         return True
-    complete = length == request.length and length > request.before
+    has_ended = length == request.length and length > request.start_length
     request.length = length
-    return complete
+    return has_ended
 
 
 def _read(request: _Request) -> str:
     try:
         with os.fdopen(progress.open_regular_file(request.path), "rb") as file:
             end = file.seek(0, os.SEEK_END)
-            file.seek(max(request.before, end - MAX_DUMP_BYTES))
+            file.seek(max(request.start_length, end - MAX_DUMP_BYTES))
             return file.read(MAX_DUMP_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""

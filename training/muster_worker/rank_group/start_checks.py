@@ -1,4 +1,4 @@
-"""The checks before a node starts its ranks: whether it reaches node 0, and the network check."""
+"""The checks before a node starts its ranks: the connection to node 0, and the network check."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class StartChecks:
             self._start_network_check()
         else:
             # Ranks that can't reach the rendezvous would wait until their own timeout of half an hour.
-            own, first = context.peers[context.node], context.master
-            self._reachability_check = ReachabilityCheck(own, first, selector, time.monotonic())
+            own_peer, first_peer = context.peers[context.node], context.master
+            self._reachability_check = ReachabilityCheck(own_peer, first_peer, selector, time.monotonic())
 
     @property
     def next_poll_at(self) -> float:
@@ -86,6 +86,6 @@ class StartChecks:
             return []
         self._network_check = None
         self._log.print_line(format_figures(check.figures))
-        # Start with any result: a slow job is better than none.
+        # Start the ranks with any result: a slow job is better than no job.
         self.is_over = True
         return [NetworkMeasured(check.figures)]

@@ -1,4 +1,4 @@
-"""One output of one process: reads it without blocking, logs complete lines, and stores the last ones."""
+"""One output of one process: reads it without blocking, logs complete lines, and stores the last lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from muster_worker.rank_group.tail import Tail
 _F_SETPIPE_SZ = 1031  # linux/fcntl.h
 _F_GETPIPE_SZ = 1032
 _PIPE_BYTES = 256 * 1024
-"""Pipe size for bursts of output. The kernel limits the number of large pipes per user. The default is only slower."""
+"""Pipe size for bursts of output. If the kernel refuses it (it limits large pipes per user), output is only slower."""
 
 
 class Stream:
@@ -47,7 +47,7 @@ class Stream:
             self.is_closed = True
         self.tail.feed(data)
         metrics = self._log_lines(self._splitter.feed(data) if data else self._splitter.end())
-        # A script may print its loss only in a progress bar, whose line is complete only at the end of the epoch.
+        # A script may print its loss only in a progress bar, whose line ends only at the end of the epoch.
         metrics.update(self._metrics.read(self._splitter.overwritten))
         return metrics
 

@@ -16,7 +16,10 @@ from muster_worker.rank_group.group import RankGroup
 
 
 class SyncedRankGroup:
-    """A rank group with downloads and uploads. `sync_socket` is a socket; None if the job has no files in S3."""
+    """A rank group with downloads and uploads. `sync_socket` is the path of the sync server's socket.
+
+    `sync_socket` is None if the job has no files in S3.
+    """
 
     def __init__(
         self, rank_group: RankGroup, sync_socket: Optional[str], selector: selectors.BaseSelector, log: Log
@@ -48,8 +51,8 @@ class SyncedRankGroup:
         """Seconds until `poll` is due; None while waiting for events."""
         if self._request is None:
             return self._rank_group.next_poll_in
-        at = self._request.next_poll_at
-        return None if at is None else max(0.0, at - time.monotonic())
+        poll_at = self._request.next_poll_at
+        return None if poll_at is None else max(0.0, poll_at - time.monotonic())
 
     def poll(self) -> List[Event]:
         """Continue the rank group, and handle the answer of the sync server."""
@@ -113,8 +116,8 @@ class SyncedRankGroup:
             self.is_finished = True
             return events
         self._send_request(self._sync_socket, FINISH)
-        ended = PhaseReached(AgentPhase.ENDED)
-        return [*(event for event in events if event != ended), PhaseReached(AgentPhase.UPLOADING)]
+        group_ended = PhaseReached(AgentPhase.ENDED)
+        return [*(event for event in events if event != group_ended), PhaseReached(AgentPhase.UPLOADING)]
 
     def _send_request(self, sync_socket: str, request: str) -> None:
         self._request = SyncRequest(sync_socket, request, self._selector, time.monotonic())

@@ -9,10 +9,10 @@ from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS
 from muster_worker.rank_group.lines import clean_lines
 
 TAIL_BYTES = 64 * 1024
-"""Size per stream. The traceback of a deep recursion fits, because Python abbreviates it."""
+"""Size per stream. The traceback of a deep recursion fits, because Python abbreviates such tracebacks."""
 
 _INVISIBLE = f"{string.whitespace}\0"
-"""Invisible characters; Open MPI 5 ends its error messages with a line of them."""
+"""Invisible characters. Open MPI 5 ends its error messages with a line of invisible characters."""
 
 _ELLIPSIS = "…"
 

@@ -96,7 +96,7 @@ class Calls:
         """Send SIGTERM to the process groups of the running commands."""
         for call in self._incoming:
             if call.pid is not None:
-                processes.signal_session(call.pid, signal.SIGTERM)
+                processes.signal_process_group(call.pid, signal.SIGTERM)
 
     def on_reaped(self, end: processes.ProcessExit) -> bool:
         """Handle the end of a child. Returns whether it was the command of a call."""
@@ -156,7 +156,7 @@ class Calls:
         if sum(call.pid is not None for call in self._incoming) >= MAX_CALLS:
             raise ValueError(f"{MAX_CALLS} commands of other nodes already run here")
         environment = {**self._environment, ID_VARIABLE: name}
-        process = processes.start_quickly((call_shell(environment), "-c", command), environment)
+        process = processes.start_with_vfork((call_shell(environment), "-c", command), environment)
         return process.pid, processes.take_outputs(process)
 
     def _accept_client(self) -> List[Event]:

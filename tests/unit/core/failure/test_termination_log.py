@@ -11,7 +11,7 @@ from muster.api.status.status import Status
 from muster.core.facts import NodeFacts
 from muster.core.failure.termination_log import read_termination_message
 from muster.core.termination_message import TerminationMessage
-from muster_worker.agent.termination import summary
+from muster_worker.agent.termination import build_summary
 from muster_worker.contract.schema import AgentPhase, AgentProblem, LauncherEnd, RankReport, RankState, Report
 from unit.core.builders import START, UID, ended, exited, facts, job, node, rank, running, status_of
 
@@ -22,7 +22,7 @@ def word(
     number: int, *ranks: RankReport, exit_code: int = 0, problem: AgentProblem | None = None
 ) -> TerminationMessage:
     report = Report(UID, number, 0, 0 if problem else 1, 9, AgentPhase.ENDED, ranks=ranks, problem=problem)
-    value = read_termination_message(summary(report, exit_code).decode())
+    value = read_termination_message(build_summary(report, exit_code).decode())
     assert value is not None
     return value
 
@@ -102,7 +102,7 @@ def test_the_summary_is_read_as_it_was_written() -> None:
     launcher = LauncherEnd("torchrun", 3.0, exit_code=1, last_lines=("no space left",))
     report = Report(UID, 1, 2, 3, 9, AgentPhase.ENDED, ranks=(good(2),), launcher=launcher, terminated_age=1.0)
 
-    assert read_termination_message(summary(report, 1).decode()) == TerminationMessage(
+    assert read_termination_message(build_summary(report, 1).decode()) == TerminationMessage(
         UID, 1, 2, 3, ranks=1, succeeded=1, terminated=True, launcher=replace(launcher, age=0.0)
     )
 

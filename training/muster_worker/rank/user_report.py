@@ -10,7 +10,7 @@ from time import monotonic
 from muster_worker.rank import progress_file as layout
 
 try:
-    from _json import encode_basestring_ascii as quote  # the C module of `json`, which would take 10 ms of each rank
+    from _json import encode_basestring_ascii as quote  # the C module: importing `json` would take 10 ms per rank
 except ImportError:
     from json.encoder import py_encode_basestring_ascii as quote
 
@@ -43,12 +43,12 @@ class _Reporter:
             advanced_at = self._advanced_at
             if advanced_at is None and step is not None and first_step is not None and step > first_step:
                 advanced_at = at
-            merged = {**self._metrics, **metrics}
-            text = _encode(step, first_step, advanced_at, merged)
+            all_metrics = {**self._metrics, **metrics}
+            text = _encode(step, first_step, advanced_at, all_metrics)
             if len(text) > layout.MAX_REPORT_BYTES:
                 self._writer.set_flag(layout.FLAG_REPORT_FULL)
                 return
-            self._step, self._first_step, self._advanced_at, self._metrics = step, first_step, advanced_at, merged
+            self._step, self._first_step, self._advanced_at, self._metrics = step, first_step, advanced_at, all_metrics
             self._writer.write_report(text, at)
 
 
@@ -56,7 +56,7 @@ def _encode(
     step: Optional[int], first_step: Optional[int], advanced_at: Optional[float], metrics: Dict[str, float]
 ) -> bytes:
     """Encode a report as JSON. All numbers are finite."""
-    # A step may be of a subclass that prints itself in another way.
+    # The step may be of a subclass of int with its own representation.
     counts = ("null" if count is None else int.__repr__(count) for count in (step, first_step))
     at = "null" if advanced_at is None else repr(advanced_at)
     values = ",".join(f"{quote(name)}:{value!r}" for name, value in metrics.items())
@@ -71,9 +71,9 @@ def report(step: Optional[SupportsIndex] = None, **metrics: SupportsFloat) -> No
 
     muster shows each value until the script reports a new one. A reported step replaces the count of optimizer steps. A
     call takes some microseconds and makes no system call. Outside muster and in child processes of a rank it does
-    nothing. It ignores infinite and NaN values. If all names and values together exceed 3,900 bytes, it drops the
-    report, and the node's log says so once. It raises `TypeError` or `ValueError`, also outside muster, for a step that
-    isn't a non-negative integer, for a value that isn't a number, and for a name longer than 64 characters.
+    nothing. It ignores infinite and NaN values. If all names and values together exceed 3,900 bytes, `report` drops
+    them, and the node's log says so once. It raises `TypeError` or `ValueError`, also outside muster, for a step that
+    isn't an integer from 0 on, for a value that isn't a number, and for a name longer than 64 characters.
     """
     checked_step = None if step is None else _check_step(step)
     checked_values = {name: _check_value(name, value) for name, value in metrics.items()}
