@@ -1,19 +1,19 @@
-"""Measures how long muster takes until all pods of large jobs run, beside what users have, on one API server.
+"""Measures how long muster takes until all pods of large jobs run, compared with Indexed Jobs, on one API server.
 
     PYTHONPATH=tests:bench python bench/scale.py [--pods 512] [--jobs 100] [--job-pods 10] [--only muster]
 
 It runs one job of `--pods` pods, and `--jobs` jobs of `--job-pods` pods at once. Each is created by:
 
-- `floor`: a bare client that creates muster's pods, with 64 requests in flight;
+- `bare-client`: a client that creates muster's pods directly, with 64 requests in flight;
 - `indexed-job`: Indexed Jobs, the controller manager at its defaults (20 requests per second, bursts of 30);
 - `indexed-job-500`: the same at 500 requests per second;
 - `muster`: the operator as a process.
 
 etcd (which doesn't sync its files), API server, controller manager and scheduler are real, and use TLS on loopback.
-kwok plays the kubelets of 600 nodes: no container runs, so no agent and no rank starts. The times end when the last pod
-is Running. CPU seconds and requests are counted from just before the jobs are applied until 3 s after that, and
-requests are those of all components together, by the API server's own count. The scheduler may send 1,000 requests per
-second.
+kwok simulates the kubelets of 600 nodes: no container runs, so no agent and no rank starts. The times end when the last
+pod is Running. The usage counts from just before the jobs are applied until 3 s after the last pod is Running. It has
+the CPU seconds of each component, and the requests of all components as the API server counts them. The scheduler may
+send 1,000 requests per second.
 
 With `--profile FOLDER`, py-spy records the operator's stacks there. Prints one JSON line.
 """
@@ -33,25 +33,27 @@ from cluster.programs import KUBERNETES
 from cluster.shared import Kubectl
 from muster.api.crd import format_crd_yaml
 from muster.distribution import version
-from scaling import ground, nodes
-from scaling.api import IN_FLIGHT, Request, connect
+from scaling import control_plane, nodes
+from scaling.api import MAX_IN_FLIGHT, Request, connect
 from scaling.components import SCHEDULER_QPS
-from scaling.ground import Ground
-from scaling.loads import CONTESTANTS, Contestant, Shape
-from scaling.run import SETTLE_SECONDS, Bench, run
+from scaling.control_plane import ControlPlane
+from scaling.run import SETTLE_SECONDS, Benchmark, run
+from scaling.workloads import POD_CREATORS, PodCreator, Shape
 
 
 async def measure_all(
-    at: Ground, shapes: Sequence[Shape], contestants: Sequence[Contestant], profiles: Path | None
+    cluster: ControlPlane, shapes: Sequence[Shape], pod_creators: Sequence[PodCreator], profiles: Path | None
 ) -> list[dict[str, Any]]:
-    """Measure each contestant with each shape, one after the other."""
+    """Measure each creator of pods with each shape, one after the other."""
     results = []
-    async with connect(at.site) as api:
-        await api.send_all([Request("POST", "/api/v1/nodes", nodes.node(number)) for number in range(nodes.NODES)])
+    async with connect(cluster.site) as api:
+        await api.send_all(
+            [Request("POST", "/api/v1/nodes", nodes.build_node(number)) for number in range(nodes.NODES)]
+        )
         for shape in shapes:
-            for contestant in contestants:
-                result = await run(Bench(at, api, profiles), contestant, shape)
-                print(f"{shape.name} {contestant.name}: {result['seconds']}", file=sys.stderr, flush=True)
+            for pod_creator in pod_creators:
+                result = await run(Benchmark(cluster, api, profiles), pod_creator, shape)
+                print(f"{shape.name} {pod_creator.name}: {result['seconds']}", file=sys.stderr, flush=True)
                 results.append(result)
     return results
 
@@ -62,18 +64,18 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=512, help="the pods of the one job; 0 to leave it out")
     parser.add_argument("--jobs", type=int, default=100, help="how many jobs at once; 0 to leave them out")
     parser.add_argument("--job-pods", type=int, default=10, help="the pods of each of them")
-    parser.add_argument("--only", nargs="+", choices=[each.name for each in CONTESTANTS])
+    parser.add_argument("--only", nargs="+", choices=[creator.name for creator in POD_CREATORS])
     parser.add_argument("--profile", type=Path, metavar="FOLDER", help="where py-spy writes the operator's stacks")
     options = parser.parse_args()
     interruption.handle_signals()
     shapes = [shape for shape in (Shape(1, options.pods), Shape(options.jobs, options.job_pods)) if shape.all_pods]
-    contestants = [each for each in CONTESTANTS if not options.only or each.name in options.only]
-    with ground.start() as at:
-        Kubectl(at.site.state.kubeconfig).define(format_crd_yaml())
-        results = asyncio.run(measure_all(at, shapes, contestants, options.profile))
+    pod_creators = [creator for creator in POD_CREATORS if not options.only or creator.name in options.only]
+    with control_plane.run_control_plane() as cluster:
+        Kubectl(cluster.site.state.kubeconfig).define(format_crd_yaml())
+        results = asyncio.run(measure_all(cluster, shapes, pod_creators, options.profile))
     settings = {
         "nodes": nodes.NODES,
-        "requests_in_flight": IN_FLIGHT,
+        "requests_in_flight": MAX_IN_FLIGHT,
         "scheduler_qps": SCHEDULER_QPS,
         "settle_seconds": SETTLE_SECONDS,
         "agents": "none: the pods are simulated by kwok, so no rank starts",

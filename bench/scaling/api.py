@@ -14,12 +14,12 @@ import aiohttp
 
 from scaling.components import Site
 
-IN_FLIGHT = 64
+MAX_IN_FLIGHT = 64
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request that changes something."""
+    """A request to the API server."""
 
     method: str
     path: str
@@ -33,7 +33,7 @@ class Api:
         self._session = session
 
     async def send(self, request: Request) -> Any:
-        """Send one request; return the answer. Raises if it fails, except for an object that is not there."""
+        """Send one request; return the answer. Raises `RuntimeError` for an error other than 404."""
         kind = "merge-patch+json" if request.method == "PATCH" else "json"
         data = None if request.body is None else json.dumps(request.body)
         headers = {"Content-Type": f"application/{kind}"}
@@ -45,33 +45,33 @@ class Api:
 
     async def send_all(self, requests: Sequence[Request]) -> None:
         """Send requests, 64 at a time."""
-        left = iter(requests)
+        remaining = iter(requests)
 
         async def send_some() -> None:
-            for request in left:
+            for request in remaining:
                 await self.send(request)
 
         async with asyncio.TaskGroup() as group:
-            for _ in range(IN_FLIGHT):
+            for _ in range(MAX_IN_FLIGHT):
                 group.create_task(send_some())
 
-    async def items(self, path: str) -> list[Any]:
+    async def list_items(self, path: str) -> list[Any]:
         """List objects."""
-        items: list[Any] = (await self.send(Request("GET", path)))["items"]
-        return items
+        objects: list[Any] = (await self.send(Request("GET", path)))["items"]
+        return objects
 
     async def text(self, path: str) -> str:
-        """Return the answer to a GET as it is."""
+        """Return the answer to a GET request as text."""
         async with self._session.get(path) as answer:
             return await answer.text()
 
-    async def lines(self, path: str) -> AsyncIterator[bytes]:
+    async def watch_lines(self, path: str) -> AsyncIterator[bytes]:
         """Yield the lines of a watch."""
         async with self._session.get(path, timeout=aiohttp.ClientTimeout(total=None)) as answer:
-            rest = b""
+            incomplete_line = b""
             async for chunk in answer.content.iter_any():
-                *complete, rest = (rest + chunk).split(b"\n")
-                for line in complete:
+                *complete_lines, incomplete_line = (incomplete_line + chunk).split(b"\n")
+                for line in complete_lines:
                     yield line
 
 
@@ -81,25 +81,25 @@ async def connect(site: Site) -> AsyncIterator[Api]:
     keys = site.state.keys
     context = ssl.create_default_context(cafile=keys / "authority.crt")
     context.load_cert_chain(keys / "administrator.crt", keys / "administrator.key")
-    # The watch has a connection as well.
-    connector = aiohttp.TCPConnector(ssl=context, limit=IN_FLIGHT + 4)
+    # The watch needs another connection.
+    connector = aiohttp.TCPConnector(ssl=context, limit=MAX_IN_FLIGHT + 4)
     async with aiohttp.ClientSession(site.api, connector=connector) as session:
         yield Api(session)
 
 
 @dataclass
 class PodTimes:
-    """When each pod of a namespace with this prefix appeared and ran, on this process's clock."""
+    """The times at which pods with this prefix appeared and ran, on this process's clock."""
 
     prefix: str
     created: dict[str, float] = field(default_factory=dict)
     running: dict[str, float] = field(default_factory=dict)
     deleted: int = 0
     restarts: int = 0
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    has_changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def take(self, line: bytes) -> None:
-        """Take a line of the watch."""
+    def record_event(self, line: bytes) -> None:
+        """Record one event of the watch."""
         now = time.monotonic()
         change = json.loads(line)
         pod = change["object"]
@@ -112,18 +112,18 @@ class PodTimes:
         if pod["status"].get("phase") == "Running":
             self.running.setdefault(name, now)
         self.deleted += change["type"] == "DELETED"
-        self.changed.set()
+        self.has_changed.set()
 
-    async def follow(self, api: Api, namespace: str) -> None:
-        """Watch pods until cancelled. The API server ends the watch of a client that reads too slowly; begin again."""
+    async def watch(self, api: Api, namespace: str) -> None:
+        """Watch pods until cancelled. If the API server ends the watch of a slow reader, start another watch."""
         while True:
-            # Without a version a watch begins with all pods that are there.
-            async for line in api.lines(f"/api/v1/namespaces/{namespace}/pods?watch=1&timeoutSeconds=1800"):
-                self.take(line)
+            # A watch without a resource version begins with all existing pods.
+            async for line in api.watch_lines(f"/api/v1/namespaces/{namespace}/pods?watch=1&timeoutSeconds=1800"):
+                self.record_event(line)
             self.restarts += 1
 
     async def wait_for(self, pods: int) -> None:
         """Wait until this many pods run."""
         while len(self.running) < pods:
-            self.changed.clear()
-            await self.changed.wait()
+            self.has_changed.clear()
+            await self.has_changed.wait()

@@ -10,9 +10,9 @@ from cluster.places import State
 from cluster.programs import Programs
 
 HOST = "127.0.0.1"
-# The scheduler's own limit of 50 requests per second would decide when pods run, whoever creates them.
+# With its default limit of 50 requests per second, the scheduler would be the bottleneck of every measurement.
 SCHEDULER_QPS = 1000
-# Nodes are simulated: nothing renews their Leases, so no controller may judge them by that or annotate them all.
+# Nothing renews the Leases of simulated nodes, so turn off the controllers that would taint or annotate the nodes.
 CONTROLLERS = "--controllers=*,-nodeipam,-nodelifecycle,-ttl"
 
 
@@ -42,7 +42,7 @@ class Site:
         return f"https://{HOST}:{self.ports.api}"
 
     def key_options(self, name: str, *options: str) -> list[str]:
-        """Return options that each name a file: authority, certificate and key of `name`."""
+        """Return the options for the files of `name`: authority, certificate and key, in this order."""
         files = ("authority.crt", f"{name}.crt", f"{name}.key")
         return [f"{option}={self.state.keys / file}" for option, file in zip(options, files, strict=True)]
 
@@ -94,7 +94,7 @@ def api_server(site: Site) -> list[str]:
         *site.key_options("etcd", "--etcd-cafile", "--etcd-certfile", "--etcd-keyfile"),
         f"--bind-address={HOST}",
         f"--advertise-address={HOST}",
-        # The Service of the API server must not point to a loopback address.
+        # The Service of the API server must not have a loopback address as its endpoint.
         "--endpoint-reconciler-type=none",
         f"--secure-port={site.ports.api}",
         *site.key_options("kube-apiserver", "--client-ca-file", "--tls-cert-file", "--tls-private-key-file"),
@@ -140,14 +140,14 @@ def scheduler(site: Site) -> list[str]:
 
 
 def kwok(site: Site) -> list[str]:
-    """Return the command of kwok, which plays the kubelets."""
+    """Return the command of kwok, which simulates the kubelets."""
     return [
         site.programs["kwok"],
         f"--kubeconfig={site.state.kubeconfig}",
         f"--config={site.state.folder / 'stages.json'}",
         "--manage-all-nodes=true",
         "--node-lease-duration-seconds=0",
-        # All nodes share one range. The default has 254 addresses, and a pod without one never runs.
+        # All nodes share one range. The default range has 254 addresses, and a pod without an address never runs.
         "--cidr=10.128.0.0/12",
         f"--server-address={HOST}:{site.ports.kwok}",
     ]

@@ -1,4 +1,4 @@
-"""Simulated nodes, and what kwok does with their pods."""
+"""Simulated nodes, and kwok's configuration for their pods."""
 
 import json
 from typing import Any
@@ -36,20 +36,22 @@ initContainerStatuses:
 """
 
 
-def stages() -> str:
-    """Return kwok's configuration: a pod runs as soon as it has a node, never ends, and goes when it is deleted."""
-    missing = [{"key": key, "operator": "DoesNotExist"} for key in (".metadata.deletionTimestamp", ".status.podIP")]
-    deleted = [{"key": ".metadata.deletionTimestamp", "operator": "Exists"}]
+def build_stages() -> str:
+    """Return kwok's configuration: a pod runs as soon as it has a node, and ends only when it is deleted."""
+    is_not_running = [
+        {"key": key, "operator": "DoesNotExist"} for key in (".metadata.deletionTimestamp", ".status.podIP")
+    ]
+    is_deleted = [{"key": ".metadata.deletionTimestamp", "operator": "Exists"}]
     documents = (
-        _stage("pod-runs", "Pod", missing, {"statusTemplate": _STATUS}),
-        _stage("pod-goes", "Pod", deleted, {"finalizers": {"empty": True}, "delete": True}),
-        # The nodes are created as ready. Without a stage of ours kwok would use its own ones.
+        _stage("pod-runs", "Pod", is_not_running, {"statusTemplate": _STATUS}),
+        _stage("pod-goes", "Pod", is_deleted, {"finalizers": {"empty": True}, "delete": True}),
+        # The nodes are Ready from their creation. Without this stage kwok would use its default stages for nodes.
         _stage("node-stays", "Node", [{"key": ".metadata.deletionTimestamp", "operator": "Exists"}], {"delete": True}),
     )
     return "\n---\n".join(json.dumps(document) for document in documents)
 
 
-def _stage(name: str, kind: str, expressions: list[dict[str, str]], following: dict[str, Any]) -> dict[str, Any]:
+def _stage(name: str, kind: str, expressions: list[dict[str, str]], next_state: dict[str, Any]) -> dict[str, Any]:
     return {
         "apiVersion": "kwok.x-k8s.io/v1alpha1",
         "kind": "Stage",
@@ -57,13 +59,13 @@ def _stage(name: str, kind: str, expressions: list[dict[str, str]], following: d
         "spec": {
             "resourceRef": {"apiGroup": "v1", "kind": kind},
             "selector": {"matchExpressions": expressions},
-            "next": following,
+            "next": next_state,
         },
     }
 
 
-def node(number: int) -> dict[str, Any]:
-    """Return a ready node, large enough for each pod."""
+def build_node(number: int) -> dict[str, Any]:
+    """Return a ready node that is large enough for every pod."""
     name = f"node-{number}"
     resources = {"cpu": "192", "memory": "2Ti", "pods": "110"}
     address = f"10.200.{number // 250}.{number % 250 + 1}"

@@ -1,4 +1,4 @@
-"""One run: a contestant creates the pods of a shape."""
+"""Measures one creator of pods with one shape of jobs."""
 
 import asyncio
 import subprocess
@@ -12,177 +12,188 @@ from typing import Any
 from cluster.helm import Helm
 from cluster.operator.operator_process import OperatorProcess, account, replicas
 from cluster.shared import Kubectl
-from scaling import ground, usage
+from scaling import control_plane, usage
 from scaling.api import Api, PodTimes, Request
-from scaling.ground import Ground
-from scaling.loads import MUSTER, Contestant, Shape
+from scaling.control_plane import ControlPlane
+from scaling.workloads import MUSTER, PodCreator, Shape
 
-MEASURED, WARM_UP = "run-", "warm-up"
-# What follows from the last pod's start, such as the jobs' last status, takes this long at most on an idle machine.
+MEASURED_PREFIX, WARM_UP_NAME = "run-", "warm-up"
+# On an idle machine the controllers finish within this time after the last pod's start: they write the jobs' statuses.
 SETTLE_SECONDS = 3.0
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 POD_SECONDS = 120.0
 PROFILE_SECONDS = 600
 
 
 @dataclass(frozen=True)
-class Bench:
+class Benchmark:
     """The control plane, a client of it, and the folder for profiles of the operator, if there is one."""
 
-    ground: Ground
+    control_plane: ControlPlane
     api: Api
     profiles: Path | None
 
 
 @dataclass(frozen=True)
-class Load:
-    """Who creates how much, and where."""
+class Workload:
+    """The jobs of one measurement: their creator, their shape and their namespace."""
 
-    contestant: Contestant
+    pod_creator: PodCreator
     shape: Shape
     namespace: str
 
     @property
     def requests(self) -> list[Request]:
-        """Return what the user sends."""
-        names = [f"{MEASURED}{number}" for number in range(self.shape.jobs)]
-        return [each for name in names for each in self.contestant.requests(self.namespace, name, self.shape.pods)]
+        """Return the requests of the user."""
+        names = [f"{MEASURED_PREFIX}{number}" for number in range(self.shape.jobs)]
+        return [
+            request for name in names for request in self.pod_creator.requests(self.namespace, name, self.shape.pods)
+        ]
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What was used until now."""
+    """The requests to the API server and the CPU seconds of each component until now."""
 
     requests: usage.Requests
     cpu: dict[str, float]
 
 
-async def run(bench: Bench, contestant: Contestant, shape: Shape) -> dict[str, Any]:
-    """Measure one contestant in a namespace of its own, and remove what it has created."""
-    namespace = f"{contestant.name}-{shape.jobs}x{shape.pods}"
-    pids = {name: (pid,) for name, pid in bench.ground.pids.items()}
+async def run(benchmark: Benchmark, pod_creator: PodCreator, shape: Shape) -> dict[str, Any]:
+    """Measure one creator of pods in its own namespace, and delete its objects."""
+    namespace = f"{pod_creator.name}-{shape.jobs}x{shape.pods}"
+    pids = {name: (pid,) for name, pid in benchmark.control_plane.pids.items()}
     async with AsyncExitStack() as stack:
-        controllers = stack.enter_context(ground.controllers(bench.ground, contestant.qps, contestant.burst))
+        controllers = stack.enter_context(
+            control_plane.run_controller_manager(benchmark.control_plane, pod_creator.qps, pod_creator.burst)
+        )
         pids[controllers.name] = (controllers.process.pid,)
-        await make_namespace(bench.api, namespace)
-        if contestant is MUSTER:
-            process = stack.enter_context(operator(bench.ground, namespace))
+        await make_namespace(benchmark.api, namespace)
+        if pod_creator is MUSTER:
+            process = stack.enter_context(operator(benchmark.control_plane, namespace))
             pids["operator"] = process.pids
-        times = await stack.enter_async_context(watched(bench.api, namespace))
-        await warm_up(bench.api, contestant, namespace)
-        if contestant is MUSTER and bench.profiles:
-            stack.enter_context(profile(pids["operator"][0], bench.profiles / f"{namespace}.txt"))
-        result = await measure(bench.api, Load(contestant, shape, namespace), times, pids)
-    await remove(bench.api, contestant, namespace)
+        times = await stack.enter_async_context(watch_pods(benchmark.api, namespace))
+        await warm_up(benchmark.api, pod_creator, namespace)
+        if pod_creator is MUSTER and benchmark.profiles:
+            stack.enter_context(profile(pids["operator"][0], benchmark.profiles / f"{namespace}.txt"))
+        result = await measure(benchmark.api, Workload(pod_creator, shape, namespace), times, pids)
+    await delete_jobs_and_pods(benchmark.api, pod_creator, namespace)
     return result
 
 
 async def make_namespace(api: Api, namespace: str) -> None:
-    """Create a namespace, and wait for the account that its pods need."""
+    """Create a namespace, and wait for the service account that its pods need."""
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     await api.send(Request("POST", "/api/v1/namespaces", body))
-    await until_any(api, f"/api/v1/namespaces/{namespace}/serviceaccounts")
+    await wait_until_any(api, f"/api/v1/namespaces/{namespace}/serviceaccounts")
 
 
 @contextmanager
-def operator(at: Ground, namespace: str) -> Iterator[OperatorProcess]:
-    """Run muster's operator with the permissions of the chart. Agents don't reach it: no pod really runs."""
-    state = at.site.state
+def operator(control_plane: ControlPlane, namespace: str) -> Iterator[OperatorProcess]:
+    """Run muster's operator with the permissions of the chart. No agent connects, because no container runs."""
+    state = control_plane.site.state
     folder = state.folder / namespace
     folder.mkdir()
     kubectl = Kubectl(state.kubeconfig)
-    rights = account(kubectl, Helm(state.kubeconfig), namespace, folder)
-    with replicas(kubectl, rights, namespace, folder) as started:
-        yield started.start()
+    operator_account = account(kubectl, Helm(state.kubeconfig), namespace, folder)
+    with replicas(kubectl, operator_account, namespace, folder) as operators:
+        yield operators.start()
 
 
 @asynccontextmanager
-async def watched(api: Api, namespace: str) -> AsyncIterator[PodTimes]:
-    """Follow the pods that are measured, and those of the warm-up."""
-    times = PodTimes(MEASURED)
-    # A watch that fails ends the measurement.
+async def watch_pods(api: Api, namespace: str) -> AsyncIterator[PodTimes]:
+    """Watch the measured pods and the pods of the warm-up."""
+    times = PodTimes(MEASURED_PREFIX)
+    # If the watch fails, the measurement fails.
     async with asyncio.TaskGroup() as group:
-        following = group.create_task(times.follow(api, namespace))
+        watch_task = group.create_task(times.watch(api, namespace))
         yield times
-        following.cancel()
+        watch_task.cancel()
 
 
-async def warm_up(api: Api, contestant: Contestant, namespace: str) -> None:
+async def warm_up(api: Api, pod_creator: PodCreator, namespace: str) -> None:
     """Let each component create and run one pod, so that it has connections and caches."""
-    await api.send_all(contestant.requests(namespace, WARM_UP, 1))
-    await until_any(api, f"/api/v1/namespaces/{namespace}/pods?fieldSelector=status.phase%3DRunning")
+    await api.send_all(pod_creator.requests(namespace, WARM_UP_NAME, 1))
+    await wait_until_any(api, f"/api/v1/namespaces/{namespace}/pods?fieldSelector=status.phase%3DRunning")
 
 
-async def until_any(api: Api, path: str) -> None:
+async def wait_until_any(api: Api, path: str) -> None:
     """Wait until a list has an item."""
     async with asyncio.timeout(POD_SECONDS):
-        while not await api.items(path):  # noqa: ASYNC110 - a look now and then is enough before the measurement
-            await asyncio.sleep(LOOK_SECONDS)
+        while not await api.list_items(path):  # noqa: ASYNC110 - polling is enough before the measurement
+            await asyncio.sleep(POLL_SECONDS)
 
 
 @contextmanager
 def profile(pid: int, file: Path) -> Iterator[None]:
-    """Let py-spy, which must be on the PATH, record the operator's stacks: one a line, with the number of samples."""
+    """Record the operator's stacks with py-spy, which must be on PATH. A line has one stack and its samples."""
     options = (f"--pid={pid}", f"--output={file}", "--format=raw", f"--duration={PROFILE_SECONDS}", "--nonblocking")
     recorder = subprocess.Popen(["py-spy", "record", *options], stdout=subprocess.DEVNULL)
     try:
         yield
     finally:
         recorder.send_signal(2)
-        recorder.wait(ground.END_SECONDS)
+        recorder.wait(control_plane.END_SECONDS)
 
 
-async def measure(api: Api, load: Load, times: PodTimes, pids: dict[str, tuple[int, ...]]) -> dict[str, Any]:
+async def measure(api: Api, workload: Workload, times: PodTimes, pids: dict[str, tuple[int, ...]]) -> dict[str, Any]:
     """Create all jobs, and return times and usage until shortly after the last pod runs."""
-    contestant, shape, namespace, requests = load.contestant, load.shape, load.namespace, load.requests
+    pod_creator, shape, namespace, requests = (
+        workload.pod_creator,
+        workload.shape,
+        workload.namespace,
+        workload.requests,
+    )
     before = await snapshot(api, pids)
-    begun = time.monotonic()
+    started_at = time.monotonic()
     await api.send_all(requests)
-    applied = time.monotonic()
+    applied_at = time.monotonic()
     try:
         async with asyncio.timeout(POD_SECONDS):
             await times.wait_for(shape.all_pods)
     except TimeoutError:
-        found = f"{len(times.created)} created, {len(times.running)} running"
-        raise RuntimeError(f"{namespace}: of {shape.all_pods} pods only {found} after {POD_SECONDS:.0f} s") from None
+        counts = f"{len(times.created)} created, {len(times.running)} running"
+        raise RuntimeError(f"{namespace}: of {shape.all_pods} pods only {counts} after {POD_SECONDS:.0f} s") from None
     await asyncio.sleep(SETTLE_SECONDS)
     after = await snapshot(api, pids)
     return {
         "shape": shape.name,
-        "contestant": contestant.name,
-        "controller_manager_qps": contestant.qps,
+        "creator": pod_creator.name,
+        "controller_manager_qps": pod_creator.qps,
         "seconds": {
-            "applied": round(applied - begun, 2),
-            "first_pod": round(min(times.created.values()) - begun, 2),
-            "created": round(max(times.created.values()) - begun, 2),
-            "running": round(max(times.running.values()) - begun, 2),
+            "applied": round(applied_at - started_at, 2),
+            "first_pod": round(min(times.created.values()) - started_at, 2),
+            "created": round(max(times.created.values()) - started_at, 2),
+            "running": round(max(times.running.values()) - started_at, 2),
         },
         "pods": {"created": len(times.created), "deleted": times.deleted, "watch_restarts": times.restarts},
         "cpu_seconds": usage.differences(before.cpu, after.cpu),
         "operator_peak_mib": usage.peak_mib(pids["operator"]) if "operator" in pids else None,
-        "requests": usage.summarise_requests(after.requests - before.requests, contestant.job_resource, shape.all_pods),
+        "requests": usage.summarise_requests(
+            after.requests - before.requests, pod_creator.job_resource, shape.all_pods
+        ),
     }
 
 
 async def snapshot(api: Api, pids: dict[str, tuple[int, ...]]) -> Snapshot:
-    """Read what was used until now. This process's share is "client"."""
+    """Read the usage until now. The component "client" is this process."""
     requests = usage.read_requests(await api.text("/metrics"))
     cpu = {name: usage.cpu_seconds(each) for name, each in pids.items()}
     return Snapshot(requests, {**cpu, "client": time.process_time()})
 
 
-async def remove(api: Api, contestant: Contestant, namespace: str) -> None:
-    """Delete the jobs and the pods, while no controller runs that would wait for its limit of requests."""
-    if contestant.job_resource:
-        await remove_all(api, f"/{contestant.jobs_path}/namespaces/{namespace}/{contestant.job_resource}")
-    await remove_all(api, f"/api/v1/namespaces/{namespace}/pods")
+async def delete_jobs_and_pods(api: Api, pod_creator: PodCreator, namespace: str) -> None:
+    """Delete the jobs and the pods. No controller runs at this time, so no request limit delays the deletion."""
+    if pod_creator.job_resource:
+        await delete_all(api, f"/{pod_creator.jobs_path}/namespaces/{namespace}/{pod_creator.job_resource}")
+    await delete_all(api, f"/api/v1/namespaces/{namespace}/pods")
 
 
-async def remove_all(api: Api, path: str) -> None:
-    """Delete each object of a list, whoever has a finalizer on it."""
-    metadata = [each["metadata"] for each in await api.items(path)]
-    no_finalizers = {"metadata": {"finalizers": None}}
-    held = [f"{path}/{each['name']}" for each in metadata if each.get("finalizers")]
-    await api.send_all([Request("PATCH", each, no_finalizers) for each in held])
-    at_once = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
-    await api.send_all([Request("DELETE", f"{path}/{each['name']}", at_once) for each in metadata])
+async def delete_all(api: Api, path: str) -> None:
+    """Remove the finalizers of each object in a list, and delete it."""
+    metadata = [item["metadata"] for item in await api.list_items(path)]
+    finalizer_patch = {"metadata": {"finalizers": None}}
+    paths_with_finalizers = [f"{path}/{item['name']}" for item in metadata if item.get("finalizers")]
+    await api.send_all([Request("PATCH", path, finalizer_patch) for path in paths_with_finalizers])
+    delete_options = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
+    await api.send_all([Request("DELETE", f"{path}/{item['name']}", delete_options) for item in metadata])

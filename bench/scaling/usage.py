@@ -1,4 +1,4 @@
-"""What was used: CPU and memory of processes, and requests by the API server's own count."""
+"""Reads the usage: CPU time and memory of processes, and requests as the API server counts them."""
 
 import os
 import re
@@ -15,8 +15,8 @@ _CONFLICT, _TIME_OUT, _ERROR = "409", "504", "400"
 
 
 @dataclass(frozen=True, order=True)
-class Kind:
-    """What a request is counted as. `resource` contains the subresource, `dry_run` is "dry-run" or empty."""
+class RequestKind:
+    """The labels of a request in the metrics. `resource` contains the subresource; `dry_run` is "dry-run" or ""."""
 
     verb: str
     resource: str
@@ -27,43 +27,43 @@ class Kind:
         return " ".join(filter(None, (self.verb, self.resource, self.dry_run, self.code)))
 
 
-Requests = Counter[Kind]
+Requests = Counter[RequestKind]
 
 
 def read_requests(metrics: str) -> Requests:
     """Parse the API server's metrics."""
-    counted: Requests = Counter()
+    result: Requests = Counter()
     for labels, value in _SAMPLE.findall(metrics):
-        named = dict(_LABEL.findall(labels))
-        resource = "/".join(filter(None, (named["resource"], named["subresource"])))
-        dry_run = "dry-run" if named["dry_run"] else ""
-        counted[Kind(named["verb"], resource, named["code"], dry_run)] += int(float(value))
-    return counted
+        label_values = dict(_LABEL.findall(labels))
+        resource = "/".join(filter(None, (label_values["resource"], label_values["subresource"])))
+        dry_run = "dry-run" if label_values["dry_run"] else ""
+        result[RequestKind(label_values["verb"], resource, label_values["code"], dry_run)] += int(float(value))
+    return result
 
 
 def summarise_requests(requests: Requests, job_resource: str, pods: int) -> dict[str, object]:
-    """Return the figures of a run: everything that anyone asked of the API server."""
+    """Return the figures of a run: the requests of all clients of the API server."""
     writes = {kind: count for kind, count in requests.items() if kind.verb in _WRITES}
-    # Every component reviews its clients' tokens and rights at times.
-    mine = {kind: count for kind, count in writes.items() if not kind.resource.endswith("reviews")}
+    # Components send reviews of their clients' tokens and permissions from time to time.
+    reported_writes = {kind: count for kind, count in writes.items() if not kind.resource.endswith("reviews")}
     return {
-        "writes_per_pod": round(sum(mine.values()) / pods, 2),
+        "writes_per_pod": round(sum(reported_writes.values()) / pods, 2),
         "job_status_writes": sum(
             count for kind, count in writes.items() if kind.resource == f"{job_resource}/status" and not kind.dry_run
         ),
-        "conflicts": _coded(requests, _CONFLICT),
-        "time_outs": _coded(requests, _TIME_OUT),
-        "by_verb_and_code": dict(sorted(_totals(requests).items())),
-        "writes": {str(kind): count for kind, count in sorted(mine.items())},
+        "conflicts": _count_code(requests, _CONFLICT),
+        "time_outs": _count_code(requests, _TIME_OUT),
+        "by_verb_and_code": dict(sorted(_count_by_verb_and_code(requests).items())),
+        "writes": {str(kind): count for kind, count in sorted(reported_writes.items())},
         "errors": {str(kind): count for kind, count in sorted(requests.items()) if kind.code >= _ERROR},
     }
 
 
-def _coded(requests: Requests, code: str) -> int:
+def _count_code(requests: Requests, code: str) -> int:
     return sum(count for kind, count in requests.items() if kind.code == code)
 
 
-def _totals(requests: Requests) -> Counter[str]:
+def _count_by_verb_and_code(requests: Requests) -> Counter[str]:
     totals: Counter[str] = Counter()
     for kind, count in requests.items():
         totals[f"{kind.verb} {kind.code}"] += count
@@ -80,7 +80,7 @@ def cpu_seconds(pids: Iterable[int]) -> float:
 
 
 def peak_mib(pids: Iterable[int]) -> float:
-    """Return the sum of the processes' peaks of resident memory."""
+    """Return the sum of the processes' peak resident memory."""
     total = 0
     for pid in pids:
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
@@ -89,5 +89,5 @@ def peak_mib(pids: Iterable[int]) -> float:
 
 
 def differences(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
-    """Return how much each value has grown."""
+    """Return the growth of each value."""
     return {name: round(value - before[name], 2) for name, value in after.items()}

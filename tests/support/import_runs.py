@@ -27,7 +27,7 @@ def pytorch(**more):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ImportOutput:
     """The output and the exit code."""
 
     code: int
@@ -56,28 +56,28 @@ class Outcome:
         return block
 
 
-class Desk:
-    """A folder with a script's code, and imports of scripts in it."""
+class ImportFolder:
+    """A folder with a training script, in which tests import launch scripts."""
 
-    def __init__(self, folder: Path, captured: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, folder: Path, capture: pytest.CaptureFixture[str]) -> None:
         self.folder = folder
-        self._captured = captured
+        self._capture = capture
         (folder / "train.py").write_text("print('trained')\n", encoding="utf-8")
 
-    def run(self, script: str, **options: Any) -> Outcome:
+    def run(self, script: str, **options: Any) -> ImportOutput:
         """Import the script after the text of `ESTIMATOR`. The options are those of `ImportOptions`."""
         return self.run_file(ESTIMATOR + dedent(script), **options)
 
-    def run_file(self, text: str, name: str = "launch.py", **options: Any) -> Outcome:
+    def run_file(self, text: str, name: str = "launch.py", **options: Any) -> ImportOutput:
         """Import a script without `ESTIMATOR`."""
         (self.folder / name).write_text(text, encoding="utf-8")
-        self._captured.readouterr()
+        self._capture.readouterr()
         code = import_script(replace(OPTIONS, script=name, **options))
-        said = self._captured.readouterr()
-        return Outcome(code, said.out, said.err)
+        output = self._capture.readouterr()
+        return ImportOutput(code, output.out, output.err)
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Desk:
+def import_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> ImportFolder:
     monkeypatch.chdir(tmp_path)
-    return Desk(tmp_path, capfd)
+    return ImportFolder(tmp_path, capfd)

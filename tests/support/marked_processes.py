@@ -4,8 +4,8 @@ import time
 from pathlib import Path
 
 
-def marked(mark: str) -> dict[int, str]:
-    """Living processes with `mark` in their environment: command lines by pid."""
+def find_marked_processes(mark: str) -> dict[int, str]:
+    """Return the command lines of running processes with `mark` in their environment, by pid."""
     result = {}
     for entry in Path("/proc").iterdir():
         try:
@@ -13,13 +13,13 @@ def marked(mark: str) -> dict[int, str]:
                 command = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
                 result[int(entry.name)] = command.decode("utf-8", "replace")
         except OSError:
-            continue  # it has ended in the meantime, or is a zombie
+            continue  # the process has ended meanwhile, or is a zombie
     return result
 
 
-def left_after(mark: str, seconds: float = 20.0) -> list[str]:
-    """Command lines of the processes that still run after `seconds`; returns at once when there are none."""
+def wait_for_exit(mark: str, seconds: float = 20.0) -> list[str]:
+    """Wait until no process has the mark. Return the command lines of the processes that still run after `seconds`."""
     deadline = time.monotonic() + seconds
-    while (left := marked(mark)) and time.monotonic() < deadline:
+    while (remaining := find_marked_processes(mark)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return list(left.values())
+    return list(remaining.values())

@@ -13,7 +13,7 @@ import pytest
 from cluster.ended_job import succeeded
 from cluster.operator.cluster_jobs import Jobs
 from cluster.operator.operator_process import Replicas
-from fakes.made_up_credentials import MADE_UP
+from fakes.fake_credentials import FAKE_VARIABLES
 from fakes.sagemaker_service.script import completing, until_training
 from fakes.sagemaker_service.server import serving
 from fakes.sagemaker_service.service import Service
@@ -48,7 +48,7 @@ def sagemaker_operators(operators: Replicas, service: Service, tmp_path: Path) -
             json.dumps({"sagemaker": {"region": "us-west-2", "endpoints": endpoints}, "tenancy": [grants]}),
             encoding="utf-8",
         )
-        operators.environment = MADE_UP
+        operators.environment = FAKE_VARIABLES
         yield operators
 
 

@@ -14,7 +14,7 @@ import pytest
 from muster.render.agent_archive import agent_archive
 from muster_worker.contract.schema import AgentPhase, CommandKind, Launcher, RankState, Report
 from support.agent_world import AgentWorld, terminate
-from support.marked_processes import left_after
+from support.marked_processes import wait_for_exit
 
 PYTHON = sys.executable
 STUBBORN = "import signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('on', flush=True)\ntime.sleep(300)\n"
@@ -59,9 +59,9 @@ def test_stop_is_sigterm_first(world: AgentWorld, marker: str) -> None:
     report = world.wait_ended()
     assert [(rank.exit_code, rank.stopped) for rank in report.ranks] == [(12, True), (12, True)]
     assert report.ranks[0].activity == "train.py:5 in <module>"
-    assert left_after(marker.split("=")[1], 1.0) != []  # the agent itself, until it gets Exit
+    assert wait_for_exit(marker.split("=")[1], 1.0) != []  # the agent itself, until it gets Exit
     assert world.leave() == 12
-    assert left_after(marker.split("=")[1]) == []
+    assert wait_for_exit(marker.split("=")[1]) == []
 
 
 def test_who_ignores_sigterm_is_killed_after_the_grace(world: AgentWorld, marker: str) -> None:
@@ -77,7 +77,7 @@ def test_who_ran_away_is_found(world: AgentWorld, marker: str, kind: str) -> Non
     world.send(kind, grace=0.5)
     world.wait_ended()
     assert world.leave() != 0
-    assert left_after(marker.split("=")[1]) == []
+    assert wait_for_exit(marker.split("=")[1]) == []
 
 
 def test_sigterm_to_the_agent(world: AgentWorld, marker: str) -> None:
@@ -85,7 +85,7 @@ def test_sigterm_to_the_agent(world: AgentWorld, marker: str) -> None:
     terminate(world.agents[0])
     assert world.agents[0].wait(timeout=20) == 143
     assert world.wait_ended().ranks[0].stopped
-    assert left_after(marker.split("=")[1]) == []
+    assert wait_for_exit(marker.split("=")[1]) == []
 
 
 def test_ranks_have_the_pods_grace_and_no_more(world: AgentWorld) -> None:
@@ -138,7 +138,7 @@ def test_the_parent_has_exited(world: AgentWorld, marker: str) -> None:
     world.wait(0, lambda _: "] on" in world.log())
     os.close(writer)
     assert agent.wait(timeout=20) == 143
-    assert left_after(value) == []
+    assert wait_for_exit(value) == []
 
 
 def test_the_agent_is_killed(world: AgentWorld, marker: str) -> None:
@@ -146,7 +146,7 @@ def test_the_agent_is_killed(world: AgentWorld, marker: str) -> None:
     inner = world.collector.reports[0]
     assert inner
     world.agents[0].kill()
-    assert left_after(marker.split("=")[1]) == []
+    assert wait_for_exit(marker.split("=")[1]) == []
 
 
 def test_the_agent_below_its_guardian_is_killed(world: AgentWorld, marker: str) -> None:
@@ -156,7 +156,7 @@ def test_the_agent_below_its_guardian_is_killed(world: AgentWorld, marker: str) 
     (agent,) = map(int, children.split())
     os.kill(agent, signal.SIGKILL)
     assert world.agents[0].wait(timeout=30) == -signal.SIGKILL
-    assert left_after(marker.split("=")[1]) == []
+    assert wait_for_exit(marker.split("=")[1]) == []
 
 
 def test_leftovers_of_a_good_command_are_ended(world: AgentWorld, marker: str) -> None:
@@ -165,7 +165,7 @@ def test_leftovers_of_a_good_command_are_ended(world: AgentWorld, marker: str) -
     world.launch(environment={f"X{name}": value})
     assert world.wait_ended().ranks[0].exit_code == 0
     assert world.leave() == 0
-    assert left_after(value) == []
+    assert wait_for_exit(value) == []
 
 
 def test_only_newer_commands_are_obeyed(world: AgentWorld, marker: str) -> None:
@@ -228,7 +228,7 @@ def test_a_second_sigterm_means_at_once(world: AgentWorld, marker: str) -> None:
     world.wait(0, lambda report: report.phase == AgentPhase.STOPPING)
     terminate(world.agents[0])
     assert world.agents[0].wait(timeout=10) == 143
-    assert left_after(marker.split("=")[1]) == []
+    assert wait_for_exit(marker.split("=")[1]) == []
 
 
 def test_who_started_the_agent_may_ignore_its_children(world: AgentWorld) -> None:

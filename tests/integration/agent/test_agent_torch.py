@@ -12,7 +12,7 @@ import pytest
 
 from muster_worker.contract.schema import CommandKind, Launcher, RankState
 from support.agent_world import AgentWorld
-from support.marked_processes import left_after
+from support.marked_processes import wait_for_exit
 
 pytestmark = [
     pytest.mark.usefixtures("may_leave_temporary_files"),
@@ -95,7 +95,7 @@ def test_a_rank_dies_in_a_collective_and_the_others_are_stopped(world: AgentWorl
     world.send(CommandKind.STOP, grace=5.0)
     world.wait_ended()
     assert world.leave() != 0
-    assert left_after(marker) == []
+    assert wait_for_exit(marker) == []
 
 
 @pytest.mark.long

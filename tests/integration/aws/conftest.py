@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fakes.made_up_credentials import with_made_up_credentials
+from fakes.fake_credentials import use_fake_credentials
 from fakes.sagemaker_service.server import serving
 from fakes.sagemaker_service.service import Service
 from muster.api.config.sagemaker import AwsEndpoints
@@ -15,7 +15,7 @@ HERE = Place("us-west-2")
 
 @pytest.fixture(autouse=True)
 def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_made_up_credentials(monkeypatch)
+    use_fake_credentials(monkeypatch)
 
 
 @pytest.fixture

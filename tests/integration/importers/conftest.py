@@ -1,5 +1,5 @@
 """Fixtures of the tests of `muster import`."""
 
-from support.import_runs import desk
+from support.import_runs import import_folder
 
-__all__ = ["desk"]
+__all__ = ["import_folder"]

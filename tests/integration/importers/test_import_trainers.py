@@ -13,7 +13,7 @@ from muster.api.yaml.load import load
 from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.settings import RequestSettings
-from support.import_runs import Desk
+from support.import_runs import ImportFolder
 
 HERE = Path(__file__).parent
 OURS = "trainer-0123456789-1"
@@ -25,11 +25,11 @@ def nameless(body: JSON, name: str) -> JSON:
     return replaced
 
 
-def test_the_requests_are_those_of_sdk_3(desk: Desk) -> None:
-    (desk.folder / "src").mkdir()
+def test_the_requests_are_those_of_sdk_3(import_folder: ImportFolder) -> None:
+    (import_folder.folder / "src").mkdir()
     for name in ("train.py", "run.sh", "requirements.txt"):
-        (desk.folder / "src" / name).write_text("", encoding="utf-8")
-    outcome = desk.run_file((HERE / "trainers_workload.py").read_text(encoding="utf-8"), role=None)
+        (import_folder.folder / "src" / name).write_text("", encoding="utf-8")
+    outcome = import_folder.run_file((HERE / "trainers_workload.py").read_text(encoding="utf-8"), role=None)
     assert outcome.err == ""
 
     ours: dict[str, JSON] = {}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from muster.cli.errors import BadInput
-from support.import_runs import Desk
+from support.import_runs import ImportFolder
 
 STAND_IN = Path(__file__).parents[3] / "operator" / "muster" / "importers" / "sagemaker" / "standin"
 
@@ -52,16 +52,16 @@ def listener() -> Iterator[tuple[int, list[object]]]:
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS, ids=[attempt[:44] for attempt in ATTEMPTS])
-def test_nothing_leaves(desk: Desk, attempt: str) -> None:
+def test_nothing_leaves(import_folder: ImportFolder, attempt: str) -> None:
     with listener() as (port, came):
-        outcome = desk.run(f"{attempt.format(port=port)}\npytorch().fit()")
+        outcome = import_folder.run(f"{attempt.format(port=port)}\npytorch().fit()")
     assert came == []
     assert "`muster import` does not let a launch script" in outcome.err
     assert (outcome.code, outcome.out) == (1, "")
 
 
-def test_a_library_that_can_do_without_goes_on(desk: Desk) -> None:
-    outcome = desk.run("import platform; print(platform.processor()); pytorch().fit()")
+def test_a_library_that_can_do_without_goes_on(import_folder: ImportFolder) -> None:
+    outcome = import_folder.run("import platform; print(platform.processor()); pytorch().fit()")
     assert outcome.code == 0
 
 
@@ -71,7 +71,7 @@ def may_leave_the_network() -> bool:
 
 
 @pytest.mark.skipif(not may_leave_the_network(), reason="Linux doesn't let processes here leave the network")
-def test_connections_that_python_does_not_see_lead_nowhere(desk: Desk) -> None:
+def test_connections_that_python_does_not_see_lead_nowhere(import_folder: ImportFolder) -> None:
     """By libc, which Python's audit hook doesn't see."""
     call = """\
 import ctypes, struct
@@ -82,17 +82,19 @@ print("connected", c.connect(s, address, 16))
 pytorch().fit()
 """
     with listener() as (port, came):
-        outcome = desk.run(call.format(port=port))
+        outcome = import_folder.run(call.format(port=port))
     assert "connected -1" in outcome.err
     assert came == []
 
 
-def test_the_script_sees_neither_our_environment_nor_our_home(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_script_sees_neither_our_environment_nor_our_home(
+    import_folder: ImportFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIANOBODY")
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
-    monkeypatch.setenv("HOME", str(desk.folder))
-    (desk.folder / ".aws").mkdir()
-    outcome = desk.run(
+    monkeypatch.setenv("HOME", str(import_folder.folder))
+    (import_folder.folder / ".aws").mkdir()
+    outcome = import_folder.run(
         "import json, os\nprint(json.dumps([sorted(os.environ), os.listdir(os.path.expanduser('~'))]))\npytorch().fit()"
     )
     (line,) = [line for line in outcome.err.splitlines() if line.startswith("[")]
@@ -101,35 +103,37 @@ def test_the_script_sees_neither_our_environment_nor_our_home(desk: Desk, monkey
     assert not {name for name in names if name.startswith(("AWS_", "HF_"))}
 
 
-def test_it_is_given_what_the_user_says(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_given_what_the_user_says(import_folder: ImportFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEAM", "vision")
     script = "import os\npytorch(tags={'team': os.environ['TEAM'], 'x': os.environ['X']}).fit()"
-    assert desk.run(script, environment=("TEAM", "X=1")).block["tags"] == {"team": "vision", "x": "1"}
+    assert import_folder.run(script, environment=("TEAM", "X=1")).block["tags"] == {"team": "vision", "x": "1"}
 
 
 @pytest.mark.parametrize(
     ("pair", "message"),
     [("AWS_SECRET_ACCESS_KEY=x", "no AWS credentials"), ("NOT_SET_HERE", "the variable isn't set here")],
 )
-def test_but_no_credentials(desk: Desk, pair: str, message: str) -> None:
+def test_but_no_credentials(import_folder: ImportFolder, pair: str, message: str) -> None:
     with pytest.raises(BadInput, match=message):
-        desk.run("pytorch().fit()", environment=(pair,))
+        import_folder.run("pytorch().fit()", environment=(pair,))
 
 
-def test_a_script_that_waits_for_ever_is_ended(desk: Desk) -> None:
-    outcome = desk.run("import time\npytorch().fit()\nwhile True: time.sleep(1)", timeout_seconds=1.5)
+def test_a_script_that_waits_for_ever_is_ended(import_folder: ImportFolder) -> None:
+    outcome = import_folder.run("import time\npytorch().fit()\nwhile True: time.sleep(1)", timeout_seconds=1.5)
     assert "still ran after 1.5 s" in outcome.err
     assert outcome.code == 1
 
 
-def test_what_a_script_forked_is_ended_with_it(desk: Desk) -> None:
+def test_what_a_script_forked_is_ended_with_it(import_folder: ImportFolder) -> None:
     began = time.monotonic()
-    outcome = desk.run("import os, time\nif os.fork() == 0:\n    time.sleep(600)\nos._exit(3)", timeout_seconds=60)
+    outcome = import_folder.run(
+        "import os, time\nif os.fork() == 0:\n    time.sleep(600)\nos._exit(3)", timeout_seconds=60
+    )
     assert "exit code 3" in outcome.err
     assert time.monotonic() < began + 60
 
 
-def test_who_waits_for_the_job_finds_it_over(desk: Desk) -> None:
+def test_who_waits_for_the_job_finds_it_over(import_folder: ImportFolder) -> None:
     script = """\
     import time
     p = pytorch()
@@ -139,13 +143,13 @@ def test_who_waits_for_the_job_finds_it_over(desk: Desk) -> None:
     p.latest_training_job.wait()
     print(p.latest_training_job.name, p.model_data)
     """
-    outcome = desk.run(script)
+    outcome = import_folder.run(script)
     assert outcome.code == 0
     assert "vit <unknown: PyTorch.model_data>" in outcome.err
 
 
-def test_a_process_that_dies_is_reported(desk: Desk) -> None:
-    outcome = desk.run("import os\npytorch().fit()\nos._exit(3)")
+def test_a_process_that_dies_is_reported(import_folder: ImportFolder) -> None:
+    outcome = import_folder.run("import os\npytorch().fit()\nos._exit(3)")
     assert "the script's process ended with exit code 3" in outcome.err
     assert outcome.code == 1
 

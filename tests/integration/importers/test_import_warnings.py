@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.import_runs import Desk
+from support.import_runs import ImportFolder
 
 WARNINGS = [
     ("p = pytorch(); p.fit(); p.deploy(1, 'ml.m5.xlarge').predict([1])", "muster skips PyTorch.deploy()"),
@@ -33,19 +33,19 @@ WARNINGS = [
 
 
 @pytest.mark.parametrize(("script", "message"), WARNINGS, ids=[message[:40] for _, message in WARNINGS])
-def test_it_is_a_warning_and_the_job_is_printed(desk: Desk, script: str, message: str) -> None:
-    outcome = desk.run(script)
+def test_it_is_a_warning_and_the_job_is_printed(import_folder: ImportFolder, script: str, message: str) -> None:
+    outcome = import_folder.run(script)
     assert outcome.err.startswith(("warning: launch.py:10: ", "warning: launch.py:9: "))
     assert message in outcome.err
     assert (outcome.code, len(outcome.jobs)) == (0, 1)
 
 
-def test_a_way_that_is_not_enabled_stays_off_as_with_the_sdk(desk: Desk) -> None:
-    outcome = desk.run("pytorch(distribution={'pytorchddp': {'enable': True}}).fit()")
+def test_a_way_that_is_not_enabled_stays_off_as_with_the_sdk(import_folder: ImportFolder) -> None:
+    outcome = import_folder.run("pytorch(distribution={'pytorchddp': {'enable': True}}).fit()")
     assert outcome.block["distribution"] == {"pytorchDdp": {"enabled": False}}
     assert outcome.spec["launcher"] == {"perNode": {}}
 
 
-def test_a_right_script_is_imported_without_a_word(desk: Desk) -> None:
+def test_a_right_script_is_imported_without_a_word(import_folder: ImportFolder) -> None:
     script = "pytorch(hyperparameters={'tokenizer': 'x'}).fit('s3://my-bucket/train', wait=False)"
-    assert desk.run(script).err == ""
+    assert import_folder.run(script).err == ""

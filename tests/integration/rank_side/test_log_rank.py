@@ -15,7 +15,7 @@ from fakes.rank_side_agent import PYTHONS
 from muster.render.sagemaker.rank_reports import report_files
 from muster_worker.contract import log_line
 from muster_worker.contract.log_line import RankLine
-from support.marked_processes import left_after
+from support.marked_processes import wait_for_exit
 
 TORCHRUN = {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}
 
@@ -128,7 +128,7 @@ def test_a_rank_dies_with_its_wrapper(tmp_path: Path) -> None:
     while b"ready" not in process.stdout.readline():
         pass
     process.kill()
-    assert left_after(f"TEST_MARK={tmp_path}", 10.0) == []
+    assert wait_for_exit(f"TEST_MARK={tmp_path}", 10.0) == []
     process.communicate()
 
 

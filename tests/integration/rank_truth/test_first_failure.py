@@ -21,7 +21,7 @@ from muster.backends.local.session import Machine, open_session
 from muster.core.facts import JobFacts
 from muster.engine.local_run import LocalRun
 from muster.engine.reconcile import ReconcileResult
-from support.marked_processes import left_after
+from support.marked_processes import wait_for_exit
 from support.valid_jobs import job_of
 
 WORLD = 6
@@ -86,7 +86,7 @@ async def witness_a_kill(case: Case, folder: pathlib.Path, victim: int) -> Witne
             )
             await witness.kill()
             await run
-    assert left_after(mark) == []
+    assert wait_for_exit(mark) == []
     return witness
 
 

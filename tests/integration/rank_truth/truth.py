@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from support.marked_processes import left_after
+from support.marked_processes import wait_for_exit
 
 HERE = pathlib.Path(__file__).parent
 MUSTER = str(pathlib.Path(sys.executable).with_name("muster"))
@@ -83,6 +83,6 @@ def run(case: Case, folder: pathlib.Path, seconds: float = 120) -> Truth:
         timeout=seconds,
         check=False,
     )
-    left = tuple(left_after(mark))
+    left = tuple(wait_for_exit(mark))
     assert done.stdout, f"muster run printed no resource; it said:\n{done.stderr}"
     return Truth(done.returncode, json.loads(done.stdout)["status"], done.stderr, left)

@@ -28,7 +28,7 @@ from support.chaos_job import (
     read_attempt,
     read_pid,
 )
-from support.marked_processes import marked
+from support.marked_processes import find_marked_processes
 
 HANG_SECONDS = 8
 MAX_FAULTS = 3
@@ -94,7 +94,7 @@ class Victim:
 
     def send(self, number: signal.Signals, *pids: int) -> None:
         """Send a signal to processes of the job that still run."""
-        mine = marked(f"{MARK}={self.started.mark}")
+        mine = find_marked_processes(f"{MARK}={self.started.mark}")
         for pid in pids:
             if pid in mine:
                 with suppress(ProcessLookupError):
@@ -102,7 +102,7 @@ class Victim:
 
     def find(self, *words: str) -> list[int]:
         """Return the processes of the job with one of these words in the command line."""
-        processes = marked(f"{MARK}={self.started.mark}").items()
+        processes = find_marked_processes(f"{MARK}={self.started.mark}").items()
         return sorted(pid for pid, line in processes if any(word in line for word in words))
 
 

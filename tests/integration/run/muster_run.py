@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from support.marked_processes import left_after, marked
+from support.marked_processes import find_marked_processes, wait_for_exit
 
 MUSTER = str(pathlib.Path(sys.executable).with_name("muster"))
 MARK = "TEST_MARK"
@@ -71,11 +71,15 @@ class Started:
 
     def agents(self) -> list[int]:
         """Return the process ids of the run's agents and their guardians."""
-        return [pid for pid, line in marked(f"{MARK}={self.mark}").items() if "agent/__main__.py node " in line]
+        return [
+            pid
+            for pid, line in find_marked_processes(f"{MARK}={self.mark}").items()
+            if "agent/__main__.py node " in line
+        ]
 
     def left(self, seconds: float = 20.0) -> list[str]:
         """Command lines of the run's processes that still run after `seconds`; returns at once when there are none."""
-        return left_after(f"{MARK}={self.mark}", seconds)
+        return wait_for_exit(f"{MARK}={self.mark}", seconds)
 
 
 def start(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from integration.run.muster_run import MARK, OUT, Started, sh, start, write_job
-from support.marked_processes import marked
+from support.marked_processes import find_marked_processes
 
 REPORT = f'echo "$WORLD_SIZE" >{OUT}/.$RANK && mv {OUT}/.$RANK {OUT}/world-$RANK-$MUSTER_ATTEMPT'
 TRAIN = f"{REPORT}; while [ ! -e {OUT}/fails ] && [ $MUSTER_ATTEMPT = 1 ]; do sleep 0.05; done"
@@ -37,7 +37,7 @@ def test_a_failed_rank_restarts_the_nodes_of_the_spec_and_not_those_that_could_b
     started = start_job(
         tmp_path, f"{TRAIN}; [ $MUSTER_ATTEMPT-$RANK != 1-3 ] || kill -9 $$; [ $MUSTER_ATTEMPT = 2 ] || sleep 600"
     )
-    agents = [line for line in marked(f"{MARK}={started.mark}").values() if "--plan " in line]
+    agents = [line for line in find_marked_processes(f"{MARK}={started.mark}").values() if "--plan " in line]
     assert {line.partition("--node ")[2].partition(" ")[0] for line in agents} == {"0", "1"}
     (started.folder / "output" / "fails").touch()
     check_second_attempt(started)
@@ -46,7 +46,9 @@ def test_a_failed_rank_restarts_the_nodes_of_the_spec_and_not_those_that_could_b
 def test_a_restart_waits_for_the_node_whose_agent_was_killed(tmp_path: Path) -> None:
     started = start_job(tmp_path, f"{REPORT}; [ $MUSTER_ATTEMPT = 2 ] || sleep 600")
     agents = [
-        pid for pid, line in marked(f"{MARK}={started.mark}").items() if "--plan " in line and "--node 1 " in line
+        pid
+        for pid, line in find_marked_processes(f"{MARK}={started.mark}").items()
+        if "--plan " in line and "--node 1 " in line
     ]
     # Stopped first, the agent can't report the SIGTERM that it gets when its guardian ends.
     for number in (signal.SIGSTOP, signal.SIGKILL):

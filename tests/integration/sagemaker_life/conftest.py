@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from fakes.made_up_credentials import with_made_up_credentials
+from fakes.fake_credentials import use_fake_credentials
 from fakes.sagemaker_site.site import Wire
 
 
 @pytest.fixture(scope="session")
 def wire() -> Iterator[Wire]:
     with pytest.MonkeyPatch.context() as patch:
-        with_made_up_credentials(patch)
+        use_fake_credentials(patch)
         yield Wire()

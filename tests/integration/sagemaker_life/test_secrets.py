@@ -7,12 +7,12 @@ import logging
 
 import pytest
 
-from fakes.made_up_credentials import MADE_UP
+from fakes.fake_credentials import FAKE_VARIABLES
 from fakes.sagemaker_service.faults import Fault
 from fakes.sagemaker_site.life import lived
 from fakes.sagemaker_site.site import Site, Wire, spec
 
-PROOFS = (MADE_UP["AWS_SECRET_ACCESS_KEY"], "Signature=", "AWS4-HMAC-SHA256")
+PROOFS = (FAKE_VARIABLES["AWS_SECRET_ACCESS_KEY"], "Signature=", "AWS4-HMAC-SHA256")
 
 
 def test_secrets_are_nowhere_to_be_read(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:

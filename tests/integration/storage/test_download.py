@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes.breaking_proxy import breaking_proxy
-from fakes.made_up_s3 import made_up_s3
+from fakes.generated_s3 import generated_s3
 from muster.api.s3_uri import S3Uri
 from muster.render.storage.errors import StorageError
 from muster.render.storage.objects import FileObject, to_file_objects
@@ -208,7 +208,7 @@ def test_ten_thousand_objects_and_one_of_two_gigabytes_after_kills(tmp_path: Pat
     def ranges() -> int:
         return sum(len(path.read_text().splitlines()) - 1 for path in records.glob("*.ranges"))
 
-    with made_up_s3(10_000, 2 * 2**30) as site:
+    with generated_s3(10_000, 2 * 2**30) as site:
         _Download(site.url, tmp_path).kill_once(lambda: files() > 1000)
         _Download(site.url, tmp_path).kill_once(lambda: files() > 5000)
         _Download(site.url, tmp_path).kill_once(lambda: ranges() > 10)

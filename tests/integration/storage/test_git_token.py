@@ -24,7 +24,7 @@ from muster.storage.archive.isolated_archive import make_archive
 from muster.storage.code import read_code
 from muster.storage.dependencies import StorageDependencies
 from muster.storage.git.source import fetch_commit
-from support.archive_orders import order
+from support.archive_requests import build_archive_request
 
 TOKEN = "ghp-5up3r-53cr3t"
 BASIC = b64encode(f"x-access-token:{TOKEN}".encode()).decode()
@@ -62,7 +62,7 @@ def test_the_token_opens_the_repository(hosted: Hosted) -> None:
 
 
 def test_the_archiving_process_gets_the_token_and_no_file_contains_it(hosted: Hosted) -> None:
-    asked = replace(order(hosted.place.url), repository=hosted.place, token=TOKEN)
+    asked = replace(build_archive_request(hosted.place.url), repository=hosted.place, token=TOKEN)
     assert TOKEN not in repr(asked)
     with TemporaryFile() as into:
         made = asyncio.run(make_archive(asked, into))

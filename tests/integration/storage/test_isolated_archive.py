@@ -26,7 +26,7 @@ from muster.storage.archive.isolated_archive import make_archive
 from muster.storage.archive.messages import ArchiveRequest
 from muster.storage.git.address_policy import AddressPolicy
 from support import packs
-from support.archive_orders import LIMITS, order
+from support.archive_requests import LIMITS, build_archive_request
 from support.packs import BLOB, COMMIT, REF_DELTA, TREE, copy, delta, entry
 
 PATIENCE_SECONDS = 60.0
@@ -54,7 +54,7 @@ async def _is_reported(event: object) -> bool:
 async def test_a_commit_becomes_the_archive_that_its_files_make(tmp_path: Path) -> None:
     name = commit(new_repository(tmp_path / "code.git"), {"train.py": "print(1)\n", "lib/a.py": "x = 1\n"})
     with git_server(tmp_path) as server, TemporaryFile() as into:
-        asked = replace(order(f"{server.url}/code.git", name), added={"muster_entry.py": b"run()\n"})
+        asked = replace(build_archive_request(f"{server.url}/code.git", name), added={"muster_entry.py": b"run()\n"})
         made = await make_archive(asked, into)
         into.seek(0)
         data = into.read()
@@ -68,7 +68,9 @@ async def test_a_commit_becomes_the_archive_that_its_files_make(tmp_path: Path) 
 async def test_what_muster_adds_is_not_written_over(tmp_path: Path) -> None:
     name = commit(new_repository(tmp_path / "code.git"), {"muster_entry.py": "evil()\n"})
     with git_server(tmp_path) as server:
-        result = await _refused(replace(order(f"{server.url}/code.git", name), added={"muster_entry.py": b""}))
+        result = await _refused(
+            replace(build_archive_request(f"{server.url}/code.git", name), added={"muster_entry.py": b""})
+        )
     assert "rename it" in result.message
 
 
@@ -136,7 +138,7 @@ async def test_bombs_end_in_a_reason(bomb: object, says: str) -> None:
     assert callable(bomb)
     content, name = bomb()
     with pack_server(content) as url:
-        result = await _refused(order(url, name))
+        result = await _refused(build_archive_request(url, name))
     assert says in result.message
     assert result.message.startswith("spec.source.git")
 
@@ -144,7 +146,7 @@ async def test_bombs_end_in_a_reason(bomb: object, says: str) -> None:
 async def test_a_commit_that_needs_too_much_memory_is_refused() -> None:
     content, name = _long_list(200_000)
     with pack_server(content) as url:
-        result = await _refused(order(url, name, replace(LIMITS, memory_bytes=40 * 2**20)))
+        result = await _refused(build_archive_request(url, name, replace(LIMITS, memory_bytes=40 * 2**20)))
     assert result.reason == "SourceRefused"
     assert "takes more than 40 MiB of memory" in result.message
 
@@ -155,7 +157,7 @@ async def test_a_commit_that_takes_too_long_to_unpack_is_refused() -> None:
     value = delta(len(base), result, bytes([0x91, 0, 1]) * result)
     content, name = _served(entry(BLOB, base), entry(REF_DELTA, value, bytes.fromhex(packs.name(BLOB, base))), root=b"")
     with pack_server(content) as url:
-        candidate = await _refused(order(url, name, replace(LIMITS, cpu_seconds=2)))
+        candidate = await _refused(build_archive_request(url, name, replace(LIMITS, cpu_seconds=2)))
     assert candidate.message.endswith("reading the commit takes more than 2 s of processor time")
 
 
@@ -164,14 +166,18 @@ async def test_a_file_grows_no_larger_than_is_allowed(tmp_path: Path) -> None:
     (repository / "weights").write_bytes(os.urandom(200_000))
     name = commit(repository, {})
     with git_server(tmp_path) as server:
-        result = await _refused(order(f"{server.url}/code.git", name, replace(LIMITS, file_bytes=100_000)))
+        result = await _refused(
+            build_archive_request(f"{server.url}/code.git", name, replace(LIMITS, file_bytes=100_000))
+        )
     assert "File too large" in result.message
 
 
 async def test_a_host_that_drips_is_left_at_the_end_of_the_time(slow: SlowHost) -> None:
     # On a busy machine the process may need seconds before it asks the host.
     for seconds in (3.0, 12.0, 48.0):
-        result = await _refused(order(f"http://{slow.netloc}/code.git", limits=replace(LIMITS, seconds=seconds)))
+        result = await _refused(
+            build_archive_request(f"http://{slow.netloc}/code.git", limits=replace(LIMITS, seconds=seconds))
+        )
         assert result.reason == "GitTooSlow"
         if slow.asked.is_set():
             break
@@ -180,7 +186,7 @@ async def test_a_host_that_drips_is_left_at_the_end_of_the_time(slow: SlowHost) 
 
 async def test_who_is_not_waited_for_ends_at_once(slow: SlowHost) -> None:
     with TemporaryFile() as into:
-        task = asyncio.create_task(make_archive(order(f"http://{slow.netloc}/code.git"), into))
+        task = asyncio.create_task(make_archive(build_archive_request(f"http://{slow.netloc}/code.git"), into))
         assert await _is_reported(slow.asked)
         assert _children()
         task.cancel()
@@ -195,7 +201,7 @@ def test_it_ends_with_the_process_that_waits_for_it(slow: SlowHost) -> None:
         f"""
         import asyncio
         from tempfile import TemporaryFile
-        from support.archive_orders import order
+        from support.archive_requests import order
         from muster.storage.archive.isolated_archive import make_archive
         with TemporaryFile() as into:
             asyncio.run(make_archive(order("http://{slow.netloc}/code.git"), into))
@@ -210,7 +216,7 @@ def test_it_ends_with_the_process_that_waits_for_it(slow: SlowHost) -> None:
 
 async def test_nothing_of_it_is_left_on_disk(slow: SlowHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    await _refused(order(f"http://{slow.netloc}/code.git", limits=replace(LIMITS, seconds=2.0)))
+    await _refused(build_archive_request(f"http://{slow.netloc}/code.git", limits=replace(LIMITS, seconds=2.0)))
     assert not list(tmp_path.iterdir())  # noqa: ASYNC240 - it is empty
 
 
@@ -218,7 +224,9 @@ async def test_nothing_of_it_is_left_on_disk(slow: SlowHost, tmp_path: Path, mon
 async def test_the_operators_own_machine_is_not_asked(tmp_path: Path, address_policy: AddressPolicy) -> None:
     name = commit(new_repository(tmp_path / "code.git"), {"a": "1"})
     with git_server(tmp_path) as server:
-        result = await _refused(replace(order(f"{server.url}/code.git", name), address_policy=address_policy))
+        result = await _refused(
+            replace(build_archive_request(f"{server.url}/code.git", name), address_policy=address_policy)
+        )
         assert not server.asked
     assert result.reason == "SourceRefused"
     assert "is a loopback, link-local or multicast address" in result.message
@@ -228,7 +236,7 @@ async def test_a_redirect_to_the_metadata_service_is_not_followed(tmp_path: Path
     name = commit(new_repository(tmp_path / "code.git"), {"a": "1"})
     with git_server(tmp_path) as server:
         server.redirect = "http://169.254.169.254/latest/meta-data/iam/"
-        result = await _refused(order(f"{server.url}/code.git", name))
+        result = await _refused(build_archive_request(f"{server.url}/code.git", name))
         assert len(server.asked) == 1
     assert "redirects to another host" in result.message or "the host redirects to" in result.message
 

@@ -1,4 +1,4 @@
-"""Builds orders of an archive, as the operator sends them."""
+"""Builds requests for an archive, as the operator sends them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from muster.storage.archive.messages import ArchiveRequest
 LIMITS = Limits(memory_bytes=128 * 2**20, address_bytes=2**30, cpu_seconds=60, file_bytes=600 * 2**20, seconds=120.0)
 
 
-def order(url: str, name: str = "1" * 40, limits: Limits = LIMITS) -> ArchiveRequest:
-    """Order one commit, without a token."""
+def build_archive_request(url: str, name: str = "1" * 40, limits: Limits = LIMITS) -> ArchiveRequest:
+    """Return a request for the archive of one commit, without a token."""
     return ArchiveRequest(GitFolder(url, name, ""), limits, fetch_seconds=60.0)

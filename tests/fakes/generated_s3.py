@@ -19,7 +19,7 @@ _BLOCK = b"".join(hashlib.sha256(bytes([number % 256, number // 256])).digest() 
 """1 MiB of bytes that don't repeat."""
 
 
-class MadeUpS3:
+class GeneratedS3:
     """`small` objects train/<n>, which contain their number, and train/weights with `large` bytes.
 
     `read_bytes` has the objects that were read, in their order, with the number of bytes.
@@ -67,9 +67,9 @@ def _etag(key: str) -> str:
 
 
 @contextmanager
-def made_up_s3(small: int, large: int) -> Iterator[MadeUpS3]:
+def generated_s3(small: int, large: int) -> Iterator[GeneratedS3]:
     """Serve it on a port of this machine, for any bucket name."""
-    site = MadeUpS3(small, large)
+    site = GeneratedS3(small, large)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

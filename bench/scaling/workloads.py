@@ -1,4 +1,4 @@
-"""What is created: the floor's pods, Indexed Jobs and muster's jobs."""
+"""The objects that the benchmark creates: bare pods, Indexed Jobs and muster's jobs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _POD_SETTINGS = PodSettings("cluster.local", "https://muster-collector.bench.svc
 
 @dataclass(frozen=True)
 class Shape:
-    """How many jobs, and how many pods in each."""
+    """The number of jobs, and the number of pods of each job."""
 
     jobs: int
     pods: int
@@ -38,10 +38,10 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Contestant:
-    """What creates pods, and what a user sends for a job of some pods: namespace, name and pods are the arguments.
+class PodCreator:
+    """A way to create the pods of a job. `requests` returns the user's requests for (namespace, name, pods).
 
-    `qps` and `burst` are limits of the controller manager. `job_resource` is "" without a resource for jobs.
+    `qps` and `burst` are limits of the controller manager. `job_resource` is "" if the user creates the pods directly.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Contestant:
 
 
 def bare_pods(namespace: str, name: str, pods: int) -> list[Request]:
-    """Return the pods that muster creates for a job, without their owner."""
+    """Return the pods that muster creates for a job, without owner references."""
     body = _muster_job(namespace, name, pods)
     body["metadata"] |= {"uid": "none"}
     job = apply_defaults(validate(Document(body)), Status(), OperatorConfig())
@@ -65,7 +65,7 @@ def bare_pods(namespace: str, name: str, pods: int) -> list[Request]:
 
 
 def indexed_job(namespace: str, name: str, pods: int) -> list[Request]:
-    """Return an Indexed Job, as simple as a user writes it."""
+    """Return an Indexed Job with only the necessary fields."""
     container = {"name": "trainer", "image": IMAGE, "command": COMMAND}
     body = {
         "apiVersion": "batch/v1",
@@ -83,7 +83,7 @@ def indexed_job(namespace: str, name: str, pods: int) -> list[Request]:
 
 
 def muster_job(namespace: str, name: str, pods: int) -> list[Request]:
-    """Return a job of muster's."""
+    """Return a job for muster."""
     path = f"/apis/muster.dev/v1alpha1/namespaces/{namespace}/distributedtrainingjobs"
     return [Request("POST", path, _muster_job(namespace, name, pods))]
 
@@ -103,11 +103,11 @@ def _muster_job(namespace: str, name: str, pods: int) -> dict[str, Any]:
     }
 
 
-FLOOR = Contestant("floor", bare_pods, "", "")
-MUSTER = Contestant("muster", muster_job, "distributedtrainingjobs", "apis/muster.dev/v1alpha1")
-CONTESTANTS = (
-    FLOOR,
-    Contestant("indexed-job", indexed_job, "jobs", "apis/batch/v1"),
-    Contestant("indexed-job-500", indexed_job, "jobs", "apis/batch/v1", 500, 1000),
+BARE_CLIENT = PodCreator("bare-client", bare_pods, "", "")
+MUSTER = PodCreator("muster", muster_job, "distributedtrainingjobs", "apis/muster.dev/v1alpha1")
+POD_CREATORS = (
+    BARE_CLIENT,
+    PodCreator("indexed-job", indexed_job, "jobs", "apis/batch/v1"),
+    PodCreator("indexed-job-500", indexed_job, "jobs", "apis/batch/v1", 500, 1000),
     MUSTER,
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-MADE_UP = {
+FAKE_VARIABLES = {
     "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
     "AWS_SECRET_ACCESS_KEY": "example-secret",
     "AWS_EC2_METADATA_DISABLED": "true",
@@ -13,9 +13,9 @@ MADE_UP = {
 _ABSENT = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_DEFAULT_REGION", "AWS_REGION")
 
 
-def with_made_up_credentials(patch: pytest.MonkeyPatch) -> None:
+def use_fake_credentials(patch: pytest.MonkeyPatch) -> None:
     """This process' environment with only these credentials."""
-    for name, value in MADE_UP.items():
+    for name, value in FAKE_VARIABLES.items():
         patch.setenv(name, value)
     for name in _ABSENT:
         patch.delenv(name, raising=False)

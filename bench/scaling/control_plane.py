@@ -1,4 +1,4 @@
-"""A control plane with simulated nodes on loopback, in a temporary folder, which ends with the benchmark."""
+"""Runs a control plane with simulated nodes on loopback, in a temporary folder, until the benchmark ends."""
 
 import datetime as dt
 import subprocess
@@ -19,7 +19,7 @@ END_SECONDS = 30
 
 
 @dataclass(frozen=True)
-class Ground:
+class ControlPlane:
     """The running control plane, without a controller manager. `pids` are its processes by name."""
 
     site: Site
@@ -27,8 +27,8 @@ class Ground:
 
 
 @contextmanager
-def running(site: Site, name: str, command: Sequence[str]) -> Iterator[Component]:
-    """Run a process, which the kernel kills if this one dies."""
+def run_process(site: Site, name: str, command: Sequence[str]) -> Iterator[Component]:
+    """Run a process. The kernel kills it if this process dies."""
     site.state.logs.mkdir(exist_ok=True)
     log = site.state.logs / f"{name}.log"
     with log.open("ab") as output:
@@ -47,32 +47,32 @@ def running(site: Site, name: str, command: Sequence[str]) -> Iterator[Component
 
 
 @contextmanager
-def start() -> Iterator[Ground]:
+def run_control_plane() -> Iterator[ControlPlane]:
     """Yield a control plane without a controller manager."""
     with places.alone_in_cache():
-        built = programs.build()
+        kubernetes_programs = programs.build()
         kwok = programs.provide(programs.KWOK)
     with tempfile.TemporaryDirectory(prefix="muster-scale-") as folder:
-        site = Site(Programs({**built.paths, **kwok}), State(Path(folder)), Ports())
+        site = Site(Programs({**kubernetes_programs.paths, **kwok}), State(Path(folder)), Ports())
         components.write_keys(site, dt.datetime.now(dt.UTC))
-        (site.state.folder / "stages.json").write_text(nodes.stages(), encoding="utf-8")
+        (site.state.folder / "stages.json").write_text(nodes.build_stages(), encoding="utf-8")
         with (
-            running(site, "etcd", components.etcd(site)) as etcd,
-            running(site, "kube-apiserver", components.api_server(site)) as api_server,
+            run_process(site, "etcd", components.etcd(site)) as etcd,
+            run_process(site, "kube-apiserver", components.api_server(site)) as api_server,
         ):
             authority = site.state.keys / "authority.crt"
             waiting.until(waiting.serves(f"{site.api}/readyz", authority), api_server, "the API server")
             with (
-                running(site, "kube-scheduler", components.scheduler(site)) as scheduler,
-                running(site, "kwok", components.kwok(site)) as kwok_process,
+                run_process(site, "kube-scheduler", components.scheduler(site)) as scheduler,
+                run_process(site, "kwok", components.kwok(site)) as kwok_process,
             ):
-                parts = (etcd, api_server, scheduler, kwok_process)
-                yield Ground(site, {part.name: part.process.pid for part in parts})
+                started_components = (etcd, api_server, scheduler, kwok_process)
+                yield ControlPlane(site, {component.name: component.process.pid for component in started_components})
 
 
 @contextmanager
-def controllers(ground: Ground, qps: int, burst: int) -> Iterator[Component]:
+def run_controller_manager(control_plane: ControlPlane, qps: int, burst: int) -> Iterator[Component]:
     """Run a controller manager with these limits."""
-    command = components.controller_manager(ground.site, qps, burst)
-    with running(ground.site, "kube-controller-manager", command) as component:
+    command = components.controller_manager(control_plane.site, qps, burst)
+    with run_process(control_plane.site, "kube-controller-manager", command) as component:
         yield component
