@@ -87,7 +87,9 @@ def find_requeue_time(job: Job, facts: JobFacts, outcome: Outcome, now: float) -
             times.append(None if outcome.release is None else outcome.release.until)
         times += [outcome.active_deadline, find_change_time(facts), outcome.resize_at]
         times.extend(find_unreachable_time(node, facts) for node in facts.all_nodes)
-        times.extend(find_no_step_reason_time(rank) for node in facts.nodes for rank in node.ranks if not rank.has_exited)
+        times.extend(
+            find_no_step_reason_time(rank) for node in facts.nodes for rank in node.ranks if not rank.has_exited
+        )
         times.extend(_find_kill_time(facts, outcome, node) for node in facts.nodes if not node.has_no_agent)
     return min((at for at in times if at is not None and at > now), default=None)
 

@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Dict, Optional, Sequence, Tuple
 
+    from muster_worker.fork_server.command import PythonCommand
     from muster_worker.fork_server.request import Request
 
 
@@ -53,6 +54,15 @@ def become_rank(
         vars(sys)["orig_argv"] = list(rank_request.command)
     arguments = rank_request.command[1 + len(python_command.options) :]
     os.write(2, output)
+    _set_python_path(python_command, arguments, moved_code)
+    if python_command.module:
+        return lambda: _run_module(python_command.module)
+    return lambda: _run_script(python_command.script)
+
+
+def _set_python_path(
+    python_command: PythonCommand, arguments: Sequence[str], moved_code: Optional[Tuple[str, str]]
+) -> None:
     if python_command.module:
         sys.argv = ["-m", *arguments[2:]]
         script_folder = os.getcwd()
@@ -63,9 +73,6 @@ def become_rank(
         sys.path[:] = [moved_code[1] if folder == moved_code[0] else folder for folder in sys.path]
     if not getattr(sys.flags, "safe_path", False):  # PYTHONSAFEPATH: sys.path has no script folder
         sys.path[0] = script_folder
-    if python_command.module:
-        return lambda: _run_module(python_command.module)
-    return lambda: _run_script(python_command.script)
 
 
 def _enter_hook(archive: str) -> None:

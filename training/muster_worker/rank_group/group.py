@@ -48,11 +48,7 @@ class RankGroup:
     """The processes of an attempt on this node, from their start until all have ended."""
 
     def __init__(
-        self,
-        context: NodeContext,
-        selector: selectors.BaseSelector,
-        log: Log,
-        world: Optional[MpiWorld] = None,
+        self, context: NodeContext, selector: selectors.BaseSelector, log: Log, world: Optional[MpiWorld] = None
     ) -> None:
         """`world` is this node's part of an MPI world. Raises `OSError` without their socket or stop file."""
         self._context = context

@@ -68,11 +68,8 @@ class RankRegistry:
 
     def live_links(self) -> Dict[int, RankLink]:
         """Return the links of ranks that run."""
-        return {
-            rank: link
-            for rank, link in self._links_by_rank.items()
-            if link.pid is not None and not link.is_finished and link.lost_at is None
-        }
+        links = self._links_by_rank.items()
+        return {rank: link for rank, link in links if link.pid and not link.is_finished and link.lost_at is None}
 
     def receive_pending(self) -> List[Event]:
         """Handle all messages that have arrived: the agent may detect a wrapper's exit before it reads its messages."""
