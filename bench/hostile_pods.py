@@ -29,7 +29,7 @@ from muster.collector.trust.certificate import issue
 from muster.collector.trust.keys import read_keys
 from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
 from muster.core.reports.check import JobShape
-from muster_worker.agent.collector_client import CollectorClient, Trust, Unavailable
+from muster_worker.agent.collector_client import CollectorClient, TrustedAuthorities, Unavailable
 from muster_worker.contract import wire
 from muster_worker.contract.schema import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report
 
@@ -137,7 +137,7 @@ def run_honest(pipe: multiprocessing.connection.Connection, site: Site, seconds:
     with tempfile.NamedTemporaryFile("w", encoding="ascii") as token:
         token.write(site.tokens[HONEST])
         token.flush()
-        open_client = CollectorClient(site.url, Trust(site.authority, lambda: None), token.name)
+        open_client = CollectorClient(site.url, TrustedAuthorities(site.authority, lambda: None), token.name)
         latencies_by_name: dict[str, list[float]] = {"kept": [], "new": []}
         failures = []
         deadline = time.monotonic() + seconds
@@ -145,7 +145,7 @@ def run_honest(pipe: multiprocessing.connection.Connection, site: Site, seconds:
             if time.monotonic() > deadline:
                 break
             # The previous client closes its connection when it is garbage-collected.
-            new_client = CollectorClient(site.url, Trust(site.authority, lambda: None), token.name)
+            new_client = CollectorClient(site.url, TrustedAuthorities(site.authority, lambda: None), token.name)
             for name, client in (("kept", open_client), ("new", new_client)):
                 started = time.monotonic()
                 try:

@@ -12,13 +12,7 @@ from ipaddress import ip_address, ip_interface
 from muster.api.spec.failure_policy import MAX_FENCE_SECONDS
 from muster.core.reports.check_rank_records import find_collectives_problem, find_lines_problem
 from muster_worker.contract.network import MAX_LINKS
-from muster_worker.contract.schema import (
-    MAX_METRICS,
-    AgentPhase,
-    RankReport,
-    RankState,
-    Report,
-)
+from muster_worker.contract.schema import MAX_METRICS, AgentPhase, RankReport, RankState, Report
 
 CLOCK_SLACK = 300.0
 """An event may seem this many seconds older than the job, because the API server's clock may differ."""
