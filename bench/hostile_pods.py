@@ -29,7 +29,7 @@ from muster.collector.trust.certificate import issue
 from muster.collector.trust.keys import read_keys
 from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
 from muster.core.reports.check import JobShape
-from muster_worker.agent.collector_client import CollectorClient, TrustedAuthorities, Unavailable
+from muster_worker.agent.collector_client import CollectorClient, TrustedAuthorities, CollectorUnavailable
 from muster_worker.contract import wire
 from muster_worker.contract.schema import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report
 
@@ -150,7 +150,7 @@ def run_honest(pipe: multiprocessing.connection.Connection, site: Site, seconds:
                 started = time.monotonic()
                 try:
                     client.report(make_report(HONEST, 8, (), 2 * sequence + (name == "new")))
-                except Unavailable as error:
+                except CollectorUnavailable as error:
                     failures.append(f"{name}: {error}")
                 latencies_by_name[name].append(time.monotonic() - started)
             time.sleep(HONEST_SECONDS)

@@ -201,10 +201,10 @@ def test_it_ends_with_the_process_that_waits_for_it(slow: SlowHost) -> None:
         f"""
         import asyncio
         from tempfile import TemporaryFile
-        from support.archive_requests import order
+        from support.archive_requests import build_archive_request
         from muster.storage.archive.isolated_archive import make_archive
         with TemporaryFile() as into:
-            asyncio.run(make_archive(order("http://{slow.netloc}/code.git"), into))
+            asyncio.run(make_archive(build_archive_request("http://{slow.netloc}/code.git"), into))
         """
     )
     operator = subprocess.Popen((sys.executable, "-c", waiting), env={**os.environ, "PYTHONPATH": str(TESTS)})
