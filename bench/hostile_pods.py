@@ -29,7 +29,7 @@ from muster.collector.trust.certificate import issue
 from muster.collector.trust.keys import read_keys
 from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
 from muster.core.reports.check import JobShape
-from muster_worker.agent.collector_client import CollectorClient, TrustedAuthorities, CollectorUnavailable
+from muster_worker.agent.collector_client import CollectorClient, CollectorUnavailable, TrustedAuthorities
 from muster_worker.contract import wire
 from muster_worker.contract.schema import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report
 
