@@ -288,9 +288,10 @@ class AnyFaults(RuleBasedStateMachine):
         self.world.job = asked(self.world, suspend=False)
         for node in self.nodes:
             node.hangs = node.is_mail_held = False
-            if not self.stays_cut or all(each.is_cut for each in self.members):
+            if not self.stays_cut:
                 node.heal(self.world.now)
         for _ in range(ENOUGH_TURNS):
+            self._heal_last_members()
             self.reconcile()
             self.world.now += HEARTBEAT
             if self.world.status.final_condition is not None:
@@ -299,6 +300,13 @@ class AnyFaults(RuleBasedStateMachine):
         assert self.world.status.final_condition is not None, (self.world.status.phase, self.world.status.message)
         self.reconcile(5)
         self._check_end()
+
+    def _heal_last_members(self) -> None:
+        # A job can continue on some of its machines, but not on none. The members change: a resumed job starts with
+        # its first nodes again, and a user may have asked for fewer.
+        if all(each.is_cut for each in self.members):
+            for node in self.nodes:
+                node.heal(self.world.now)
 
     def _let_ranks_succeed(self) -> None:
         members = self.members
