@@ -16,7 +16,7 @@ from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Laun
 from muster_worker.network.interface_choice import Interface
 from support.agent_machines import Machines, machines_for
 from support.agent_world import JOB, facts_of
-from unit.core.builders import job, status_of
+from unit.core.builders import compute_status, job
 
 TRAINING = ROOT / "training"
 # It makes network namespaces.
@@ -136,7 +136,7 @@ def test_an_unreachable_peer_is_a_problem(machines: Machines, route: str | None,
     assert report.ranks[0].pid is None
     reports = (machines.world.collector.reports[0][-1][1], report)
     assert reports[0].phase == AgentPhase.RUNNING
-    status = status_of(job(procs=1), Status(), JobFacts(0.0, facts_of(reports), 5.0), 30.0)
+    status = compute_status(job(procs=1), Status(), JobFacts(0.0, facts_of(reports), 5.0), 30.0)
     assert status.message.startswith(f"digits-1 can't work: node 0 at {first.address} (eth0) can't be reached")
     assert {(entry.type, entry.reason) for entry in status.conditions} >= {("Failed", "Stopping")}
 

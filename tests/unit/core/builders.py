@@ -36,7 +36,7 @@ from muster_worker.contract.schema import (
     RankState,
     Report,
 )
-from unit.core.telling import well_told
+from unit.core.telling import check_messages
 
 T0 = 1_763_697_900.0  # 2025-11-21T04:05:00Z: the job was created
 START = T0 + 5
@@ -79,11 +79,11 @@ def rank(
     )
 
 
-def starting(number: int) -> RankFacts:
+def starting_rank(number: int) -> RankFacts:
     return RankFacts(RankReport(number, 0, RankState.STARTING), started_at=START)
 
 
-def ended(
+def exited_rank(
     number: int,
     at: float,
     exit_code: int | None = None,
@@ -112,19 +112,19 @@ def ended(
     return RankFacts(report, started_at=START, ended_at=START + at)
 
 
-def lost_peer(number: int, at: float, activity: str | None = None, step: int | None = None) -> RankFacts:
+def rank_without_peer(number: int, at: float, activity: str | None = None, step: int | None = None) -> RankFacts:
     """Return a rank that failed because it lost its peer."""
     line = "RuntimeError: [../gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:43121"
     lines = ("Traceback (most recent call last):", line)
-    return ended(number, at, exit_code=1, lines=lines, activity=activity, step=step)
+    return exited_rank(number, at, exit_code=1, lines=lines, activity=activity, step=step)
 
 
-def stopped(number: int, at: float, activity: str | None = None, step: int | None = None) -> RankFacts:
+def stopped_rank(number: int, at: float, activity: str | None = None, step: int | None = None) -> RankFacts:
     """Return a rank that muster stopped."""
-    return ended(number, at, signal=15, activity=activity, step=step, stopped=True)
+    return exited_rank(number, at, signal=15, activity=activity, step=step, stopped=True)
 
 
-def launcher(
+def exited_launcher(
     at: float,
     exit_code: int | None = None,
     signal: int | None = None,
@@ -146,7 +146,7 @@ def running_process() -> ProcessFacts:
     return ProcessFacts(ProcessState.RUNNING, started_at=T0)
 
 
-def exited(
+def exited_process(
     at: float, exit_code: int | None = None, signal: int | None = None, problem: Problem | None = None
 ) -> ProcessFacts:
     """Return a node's process that ended `at` seconds after the start."""
@@ -194,28 +194,30 @@ def node(
     )
 
 
-def missing(number: int) -> NodeFacts:
+def missing_node(number: int) -> NodeFacts:
     return node(number, process=ProcessFacts(ProcessState.MISSING, replacement=-1))
 
 
-def ready(number: int) -> NodeFacts:
+def ready_node(number: int) -> NodeFacts:
     return node(number, agent(number, AgentPhase.READY))
 
 
-def running(number: int, *ranks: RankFacts, heard: float = 0.0, launched: LauncherFacts | None = None) -> NodeFacts:
+def running_node(
+    number: int, *ranks: RankFacts, heard: float = 0.0, launched: LauncherFacts | None = None
+) -> NodeFacts:
     return node(
         number, agent(number, AgentPhase.RUNNING, ranks, heard, launched), sent_command=command(CommandKind.START)
     )
 
 
-def done(number: int, *ranks: RankFacts, launched: LauncherFacts | None = None) -> NodeFacts:
+def finished_node(number: int, *ranks: RankFacts, launched: LauncherFacts | None = None) -> NodeFacts:
     """Return a node whose ranks all ended without a stop command."""
     return node(
         number, agent(number, AgentPhase.ENDED, ranks, launched=launched), sent_command=command(CommandKind.START)
     )
 
 
-def halted(number: int, *ranks: RankFacts, launched: LauncherFacts | None = None) -> NodeFacts:
+def stopped_node(number: int, *ranks: RankFacts, launched: LauncherFacts | None = None) -> NodeFacts:
     """Return a node that was asked to stop, and has stopped."""
     return node(
         number, agent(number, AgentPhase.ENDED, ranks, launched=launched), sent_command=command(CommandKind.STOP, 2.0)
@@ -226,18 +228,18 @@ def facts(*nodes: NodeFacts, stop: StopRequest | None = None) -> JobFacts:
     return JobFacts(T0, nodes, HEARTBEAT_SECONDS, stop)
 
 
-def status_of(job: Job, previous: Status, facts: JobFacts, now: float) -> Status:
+def compute_status(job: Job, previous: Status, facts: JobFacts, now: float) -> Status:
     """Return the status after `previous`."""
     facts = infer(job, previous, facts, now)
     outcome = judge(job, previous, facts, now)
-    return well_told(summarise(job, previous, facts, outcome, decide(job, facts, outcome, now, 1), now))
+    return check_messages(summarise(job, previous, facts, outcome, decide(job, facts, outcome, now, 1), now))
 
 
-def ctrl_c(at: float, grace: float = 10.0) -> StopRequest:
+def ctrl_c_request(at: float, grace: float = 10.0) -> StopRequest:
     return StopRequest(START + at, "Ctrl-C", grace)
 
 
-def terminated(current: NodeFacts, at: float, final_since: float | None = None) -> NodeFacts:
+def with_sigterm(current: NodeFacts, at: float, final_since: float | None = None) -> NodeFacts:
     """Return the same node, whose agent got SIGTERM from outside `at` seconds after the start; muster sent its command
     later.
     """
@@ -246,7 +248,7 @@ def terminated(current: NodeFacts, at: float, final_since: float | None = None) 
     return replace(current, agent=replace(current.agent, terminated_at=START + at), command_sent_at=command_sent_at)
 
 
-def silence(current: NodeFacts) -> NodeFacts:
+def without_reports(current: NodeFacts) -> NodeFacts:
     """Return the same node, without a report since the job's creation."""
     assert current.agent is not None
     return replace(current, agent=replace(current.agent, last_report_at=T0))

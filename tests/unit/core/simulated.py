@@ -30,7 +30,7 @@ from muster_worker.contract.schema import (
 )
 from muster_worker.contract.source import EditedSource
 from unit.core.builders import HEARTBEAT_SECONDS, T0, UID
-from unit.core.telling import well_told
+from unit.core.telling import check_messages
 
 NOTHING = ProcessFacts(ProcessState.MISSING, replacement=-1)
 
@@ -330,7 +330,7 @@ class World:
         job = set_node_count(self.job, facts)
         outcome = judge(job, self.status, facts, self.now)
         actions = decide(job, facts, outcome, self.now, self.leader_term)
-        self.status = well_told(summarise(job, self.status, facts, outcome, actions, self.now))
+        self.status = check_messages(summarise(job, self.status, facts, outcome, actions, self.now))
         for action in actions[:applied]:
             self.apply(action)
         if applied is not None:

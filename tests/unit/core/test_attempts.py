@@ -9,10 +9,23 @@ from muster.core.facts import JobFacts, ProcessFacts, ProcessState
 from muster.core.inference import infer
 from muster.core.judge import judge
 from muster.core.outcome import Verdict
-from unit.core.builders import START, T0, done, ended, facts, job, missing, node, rank, ready, running, status_of
+from unit.core.builders import (
+    START,
+    T0,
+    compute_status,
+    exited_rank,
+    facts,
+    finished_node,
+    job,
+    missing_node,
+    node,
+    rank,
+    ready_node,
+    running_node,
+)
 
 AT = "2025-11-21T04:05:05Z"
-RUNS = facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3)))
+RUNS = facts(running_node(0, rank(0), rank(1)), running_node(1, rank(2), rank(3)))
 SILENT = facts(node(0), node(1))
 GONE = facts(*(node(number, process=ProcessFacts(ProcessState.MISSING, 0)) for number in range(2)))
 
@@ -50,12 +63,14 @@ def test_only_a_suspension_undoes_a_start(previous: Status, *, told: bool) -> No
 
 def running_status(*conditions: Condition) -> Status:
     """Return a running job's status without its start time."""
-    return status_of(job(), Status(conditions=conditions), RUNS, START + 10).model_copy(update={"start_time": None})
+    return compute_status(job(), Status(conditions=conditions), RUNS, START + 10).model_copy(
+        update={"start_time": None}
+    )
 
 
 @pytest.mark.parametrize("previous", [running_status(), Status(attempt=1), Status()], ids=["time", "most", "all"])
 def test_ranks_that_run_are_known_again_by_what_their_agents_say(previous: Status) -> None:
-    status = status_of(job(), previous, RUNS, START + 10)
+    status = compute_status(job(), previous, RUNS, START + 10)
     assert (status.phase, status.attempt, status.start_time) == ("Running", 1, "2025-11-21T04:05:05Z")
     assert status.ranks is not None
     assert status.ranks.running == 4
@@ -76,12 +91,15 @@ def test_missing_pods_fail_a_job_that_had_started() -> None:
 
 
 def test_a_good_end_is_reported_as_one() -> None:
-    good = facts(done(0, ended(0, 9, 0), ended(1, 9, 0)), done(1, ended(2, 9, 0), ended(3, 9, 0)))
-    assert status_of(job(), running_status(), good, START + 60).phase == "Succeeded"
+    good = facts(
+        finished_node(0, exited_rank(0, 9, 0), exited_rank(1, 9, 0)),
+        finished_node(1, exited_rank(2, 9, 0), exited_rank(3, 9, 0)),
+    )
+    assert compute_status(job(), running_status(), good, START + 60).phase == "Succeeded"
 
 
 def test_a_resumed_job_is_started_once_more() -> None:
     previous = Status(attempt=1, phase="Starting", conditions=(OVER,))
-    status = status_of(job(), previous, facts(ready(0), ready(1)), START + 10)
+    status = compute_status(job(), previous, facts(ready_node(0), ready_node(1)), START + 10)
     assert (status.attempt, status.start_time is not None) == (2, True)
-    assert status_of(job(), previous, facts(missing(0), missing(1)), START + 60).start_time is None
+    assert compute_status(job(), previous, facts(missing_node(0), missing_node(1)), START + 60).start_time is None

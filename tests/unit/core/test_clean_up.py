@@ -10,18 +10,18 @@ from muster.core.actions import Action, DeleteResource, RemoveNode
 from muster.core.decide import decide, find_requeue_time
 from muster.core.facts import JobFacts, ProcessFacts, ProcessState
 from muster.core.judge import judge
-from unit.core.builders import T0, exited, facts, job, missing, node, running_process
+from unit.core.builders import T0, exited_process, facts, job, missing_node, node, running_process
 
 OVER = Status(
     phase="Succeeded",
     conditions=(Condition(type="Complete", status="True", reason="X", last_transition_time="2025-11-21T04:05:00Z"),),
 )
-GOOD = exited(9, exit_code=0)
+GOOD = exited_process(9, exit_code=0)
 LEFT = facts(
     node(0, process=GOOD),
     node(1, process=replace(GOOD, has_running_sidecars=True)),
     node(2, process=ProcessFacts(ProcessState.WAITING)),
-    missing(3),
+    missing_node(3),
 )
 
 

@@ -18,20 +18,20 @@ from unit.core.builders import (
     UID,
     agent,
     command,
-    ctrl_c,
-    done,
-    ended,
-    exited,
+    ctrl_c_request,
+    exited_process,
+    exited_rank,
     facts,
-    halted,
+    finished_node,
     job,
-    missing,
+    missing_node,
     node,
     rank,
-    ready,
-    running,
+    ready_node,
+    running_node,
     running_process,
-    terminated,
+    stopped_node,
+    with_sigterm,
 )
 
 
@@ -53,10 +53,10 @@ LEAVING = agent(1, AgentPhase.READY)
 LEAVING = replace(LEAVING, report=replace(LEAVING.report, phase=AgentPhase.ENDED))
 UNPLACED = ProcessFacts(ProcessState.WAITING, problem=Problem("Unschedulable", "none of 2 nodes has room"))
 GOOD = (
-    done(0, ended(0, 9, exit_code=0), ended(1, 9, exit_code=0)),
-    done(1, ended(2, 9, exit_code=0), ended(3, 9, exit_code=0)),
+    finished_node(0, exited_rank(0, 9, exit_code=0), exited_rank(1, 9, exit_code=0)),
+    finished_node(1, exited_rank(2, 9, exit_code=0), exited_rank(3, 9, exit_code=0)),
 )
-BROKEN = (running(0, rank(0), rank(1)), running(1, ended(2, 9.0, exit_code=1), rank(3)))
+BROKEN = (running_node(0, rank(0), rank(1)), running_node(1, exited_rank(2, 9.0, exit_code=1), rank(3)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,63 +71,68 @@ class Case:
 
 
 CASES = (
-    Case("nothing is there", facts(missing(0), missing(1)), [CreateNode(0, 0), CreateNode(1, 0)]),
-    Case("one is missing", facts(ready(0), missing(1)), [CreateNode(1, 0)]),
-    Case("one has not reported", facts(ready(0), node(1)), []),
-    Case("all are ready", facts(ready(0), ready(1)), [SendCommand((0, 1), START_COMMAND)]),
+    Case("nothing is there", facts(missing_node(0), missing_node(1)), [CreateNode(0, 0), CreateNode(1, 0)]),
+    Case("one is missing", facts(ready_node(0), missing_node(1)), [CreateNode(1, 0)]),
+    Case("one has not reported", facts(ready_node(0), node(1)), []),
+    Case("all are ready", facts(ready_node(0), ready_node(1)), [SendCommand((0, 1), START_COMMAND)]),
     Case(
         "all are told to start",
-        facts(*(dataclasses.replace(ready(n), command=START_COMMAND) for n in (0, 1))),
+        facts(*(dataclasses.replace(ready_node(n), command=START_COMMAND) for n in (0, 1))),
         [],
     ),
-    Case("one was started by an operator before", facts(running(0), ready(1)), [SendCommand((1,), START_COMMAND)]),
-    Case("all run", facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3))), []),
-    Case("one node is done", facts(GOOD[0], running(1, rank(2), rank(3))), []),
+    Case(
+        "one was started by an operator before",
+        facts(running_node(0), ready_node(1)),
+        [SendCommand((1,), START_COMMAND)],
+    ),
+    Case("all run", facts(running_node(0, rank(0), rank(1)), running_node(1, rank(2), rank(3))), []),
+    Case("one node is done", facts(GOOD[0], running_node(1, rank(2), rank(3))), []),
     Case("all are done", facts(*GOOD), [SendCommand((0, 1), EXIT)]),
     Case("all are done and told so", facts(*(dataclasses.replace(n, command=EXIT) for n in GOOD)), []),
     Case("a rank failed", facts(*BROKEN), [SendCommand((0, 1), STOP)]),
     Case("a rank failed, all are told", facts(*(dataclasses.replace(n, command=STOP) for n in BROKEN)), []),
     Case(
         "one has stopped, the other is at it",
-        facts(dataclasses.replace(BROKEN[0], command=STOP), halted(1, ended(2, 9.0, exit_code=1))),
+        facts(dataclasses.replace(BROKEN[0], command=STOP), stopped_node(1, exited_rank(2, 9.0, exit_code=1))),
         [SendCommand((1,), EXIT)],
     ),
     Case(
         "Ctrl-C",
-        facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3)), stop=ctrl_c(9)),
+        facts(running_node(0, rank(0), rank(1)), running_node(1, rank(2), rank(3)), stop=ctrl_c_request(9)),
         [SendCommand((0, 1), dataclasses.replace(STOP, grace_seconds=10.0, is_graceful=True))],
     ),
     Case(
         "Ctrl-C twice",
-        facts(*(dataclasses.replace(n, command=STOP) for n in BROKEN), stop=ctrl_c(9, grace=0)),
+        facts(*(dataclasses.replace(n, command=STOP) for n in BROKEN), stop=ctrl_c_request(9, grace=0)),
         [SendCommand((0, 1), KILL)],
     ),
-    Case("Ctrl-C before anything is there", facts(missing(0), missing(1), stop=ctrl_c(-5)), []),
+    Case("Ctrl-C before anything is there", facts(missing_node(0), missing_node(1), stop=ctrl_c_request(-5)), []),
     Case(
         "Ctrl-C while agents start",
-        facts(ready(0), node(1), stop=ctrl_c(-5)),
+        facts(ready_node(0), node(1), stop=ctrl_c_request(-5)),
         [SendCommand((0, 1), EXIT)],
         now=-4,
     ),
-    Case("the nodes take too long", facts(ready(0), node(1)), [SendCommand((0, 1), EXIT)], now=6, startup=10),
-    Case("the nodes have time left", facts(ready(0), node(1)), [], now=4, startup=10),
+    Case("the nodes take too long", facts(ready_node(0), node(1)), [SendCommand((0, 1), EXIT)], now=6, startup=10),
+    Case("the nodes have time left", facts(ready_node(0), node(1)), [], now=4, startup=10),
     Case(
         "the job takes too long",
-        facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3))),
+        facts(running_node(0, rank(0), rank(1)), running_node(1, rank(2), rank(3))),
         [SendCommand((0, 1), dataclasses.replace(STOP, grace_seconds=10.0, is_graceful=True))],
         deadline=15,
     ),
     Case(
         "an agent does not obey",
         facts(
-            dataclasses.replace(BROKEN[0], command=STOP, command_sent_at=START + 9), halted(1, ended(2, 9, exit_code=1))
+            dataclasses.replace(BROKEN[0], command=STOP, command_sent_at=START + 9),
+            stopped_node(1, exited_rank(2, 9, exit_code=1)),
         ),
         [KillNode(0, "its agent did not end within 10 s"), SendCommand((1,), EXIT)],
         now=21,
     ),
     Case(
         "an agent does not obey, and nobody noted when it was told",
-        facts(dataclasses.replace(BROKEN[0], command=STOP), node(1, process=exited(9, exit_code=1))),
+        facts(dataclasses.replace(BROKEN[0], command=STOP), node(1, process=exited_process(9, exit_code=1))),
         [KillNode(0, "its agent did not end within 10 s")],
         now=21,
     ),
@@ -135,53 +140,64 @@ CASES = (
         "an agent is old, but was told a moment ago",
         facts(
             dataclasses.replace(BROKEN[0], command=STOP, command_sent_at=START + 20),
-            halted(1, ended(2, 9, exit_code=1)),
+            stopped_node(1, exited_rank(2, 9, exit_code=1)),
         ),
         [SendCommand((1,), EXIT)],
         now=21,
     ),
-    Case("all is over and gone", facts(node(0, process=exited(9, exit_code=1)), node(1, process=exited(9))), []),
-    Case("over, and the facts are forgotten", facts(missing(0), missing(1)), [], previous=OVER),
-    Case("over, one agent is left", facts(GOOD[0], missing(1)), [SendCommand((0,), EXIT)], previous=OVER),
+    Case(
+        "all is over and gone",
+        facts(node(0, process=exited_process(9, exit_code=1)), node(1, process=exited_process(9))),
+        [],
+    ),
+    Case("over, and the facts are forgotten", facts(missing_node(0), missing_node(1)), [], previous=OVER),
+    Case("over, one agent is left", facts(GOOD[0], missing_node(1)), [SendCommand((0,), EXIT)], previous=OVER),
     Case(
         "a pod was deleted before the gang started",
-        facts(ready(0), node(1, process=ProcessFacts(ProcessState.MISSING, 2))),
+        facts(ready_node(0), node(1, process=ProcessFacts(ProcessState.MISSING, 2))),
         [CreateNode(1, 3)],
     ),
     Case(
         "a pod is being deleted before the gang started",
-        facts(ready(0), node(1, process=replace(exited(1, exit_code=143), is_terminating=True))),
+        facts(ready_node(0), node(1, process=replace(exited_process(1, exit_code=143), is_terminating=True))),
         [],
     ),
     Case(
         "an agent was told to leave before the gang started, and nobody knows yet why",
-        facts(ready(0), terminated(node(1, LEAVING), 1)),
+        facts(ready_node(0), with_sigterm(node(1, LEAVING), 1)),
         [],
     ),
     Case(
         "a pod ended before the gang started",
         facts(
-            ready(0), node(1, process=exited(1, exit_code=1, problem=Problem("InitContainerFailed", "init x failed")))
+            ready_node(0),
+            node(1, process=exited_process(1, exit_code=1, problem=Problem("InitContainerFailed", "init x failed"))),
         ),
         [SendCommand((0,), EXIT)],
     ),
-    Case("the pods are refused", replace(facts(missing(0), missing(1)), refusal=Problem("InvalidPod", "no")), []),
     Case(
-        "pods that are refused don't start", replace(facts(ready(0), ready(1)), refusal=Problem("InvalidPod", "no")), []
+        "the pods are refused",
+        replace(facts(missing_node(0), missing_node(1)), refusal=Problem("InvalidPod", "no")),
+        [],
+    ),
+    Case(
+        "pods that are refused don't start",
+        replace(facts(ready_node(0), ready_node(1)), refusal=Problem("InvalidPod", "no")),
+        [],
     ),
     Case(
         "surplus_pods go at once",
-        replace(facts(ready(0), node(1)), surplus_pods=("digits-2-0", "digits-1-0")),
+        replace(facts(ready_node(0), node(1)), surplus_pods=("digits-2-0", "digits-1-0")),
         [RemoveSurplusPod("digits-2-0"), RemoveSurplusPod("digits-1-0")],
     ),
     Case(
         "pods of two specs",
-        replace(facts(ready(0), missing(1)), has_outdated_pods=True),
-        [RemoveNode(0, 10.0, "it was created from an earlier spec")],
+        replace(facts(ready_node(0), missing_node(1)), has_outdated_pods=True),
+        [RemoveNode(0, 10.0, "it was made from an earlier spec")],
     ),
     Case(
         "pods that run, and that the status knows to be of an earlier spec",
-        replace(facts(running(0), running(1)), has_outdated_pods=True),
+        replace(facts(running_node(0), running_node(1)), has_outdated_pods=True),
         [],
         previous=Status(observed_generation=3),
     ),
@@ -192,27 +208,29 @@ CASES = (
     ),
     Case(
         "pods that still wait when the job ends would begin for nothing",
-        facts(running(0, ended(0, 9, exit_code=1)), node(1, process=ProcessFacts(ProcessState.WAITING))),
+        facts(running_node(0, exited_rank(0, 9, exit_code=1)), node(1, process=ProcessFacts(ProcessState.WAITING))),
         [SendCommand((0,), STOP), RemoveNode(1, 10.0, "the job has ended")],
     ),
-    Case("a node is not placed, and the time doesn't run", facts(ready(0), node(1, process=UNPLACED)), [], 60, 10),
+    Case("a node is not placed, and the time doesn't run", facts(ready_node(0), node(1, process=UNPLACED)), [], 60, 10),
     Case(
         "the time runs from the last placement",
-        facts(ready(0), node(1, process=replace(UNPLACED, scheduled_at=START + 50))),
+        facts(ready_node(0), node(1, process=replace(UNPLACED, scheduled_at=START + 50))),
         [],
         now=59,
         startup=10,
     ),
     Case(
         "placed, and it takes too long",
-        facts(ready(0), node(1, process=replace(UNPLACED, scheduled_at=START + 50))),
+        facts(ready_node(0), node(1, process=replace(UNPLACED, scheduled_at=START + 50))),
         [SendCommand((0,), EXIT), RemoveNode(1, 10.0, "the job has ended")],
         now=60,
         startup=10,
     ),
     Case(
         "a process of an earlier replacement said it was ready",
-        facts(ready(0), node(1, agent(1, AgentPhase.READY), dataclasses.replace(running_process(), replacement=1))),
+        facts(
+            ready_node(0), node(1, agent(1, AgentPhase.READY), dataclasses.replace(running_process(), replacement=1))
+        ),
         [],
     ),
 )
@@ -229,7 +247,7 @@ def test_what_is_done_next(case: Case) -> None:
 
 
 def test_start_tells_every_agent_the_same_peers_in_order() -> None:
-    current = facts(ready(0), ready(1), ready(2))
+    current = facts(ready_node(0), ready_node(1), ready_node(2))
 
     (action,) = decide(job(3), current, judge(job(3), Status(), current, START), START, leader_term=7)
 
@@ -242,16 +260,21 @@ def test_start_tells_every_agent_the_same_peers_in_order() -> None:
     ("known", "deadline", "now", "wake"),
     [
         # No pod is scheduled yet, and preparing a machine may take long.
-        (facts(missing(0), missing(1)), None, T0, None),
+        (facts(missing_node(0), missing_node(1)), None, T0, None),
         (facts(node(0), node(1)), None, T0, T0 + 30),
         (facts(node(0), node(1)), None, T0 + 30, T0 + 900),
-        (facts(missing(0), missing(1)), 60, T0, T0 + 60),
+        (facts(missing_node(0), missing_node(1)), 60, T0, T0 + 60),
         # The status then says that the steps of a rank without torch are not counted.
-        (facts(running(0, without_torch(0), heard=28), running(1, rank(1), heard=28)), None, START + 28, START + 30),
+        (
+            facts(running_node(0, without_torch(0), heard=28), running_node(1, rank(1), heard=28)),
+            None,
+            START + 28,
+            START + 30,
+        ),
         # The ranks are unknown three heartbeats after the last report.
-        (facts(running(0, rank(0), heard=9), running(1, rank(1), heard=7)), None, START + 10, START + 22),
-        (facts(running(0, rank(0), heard=9), running(1, rank(1), heard=7)), 20, START + 10, START + 15),
-        (facts(running(0, rank(0), heard=9), running(1, rank(1), heard=7)), None, START + 22, START + 24),
+        (facts(running_node(0, rank(0), heard=9), running_node(1, rank(1), heard=7)), None, START + 10, START + 22),
+        (facts(running_node(0, rank(0), heard=9), running_node(1, rank(1), heard=7)), 20, START + 10, START + 15),
+        (facts(running_node(0, rank(0), heard=9), running_node(1, rank(1), heard=7)), None, START + 22, START + 24),
         (
             facts(dataclasses.replace(BROKEN[0], command=STOP, command_sent_at=START + 9.0), BROKEN[1]),
             None,
@@ -259,7 +282,7 @@ def test_start_tells_every_agent_the_same_peers_in_order() -> None:
             START + 21,
         ),
         (
-            facts(node(0, process=exited(9, exit_code=1)), node(1, process=exited(9, exit_code=1))),
+            facts(node(0, process=exited_process(9, exit_code=1)), node(1, process=exited_process(9, exit_code=1))),
             None,
             START + 10,
             None,

@@ -24,7 +24,7 @@ from muster.core.outcome import Verdict
 from muster.core.restarts import RESIZED
 from muster.core.status.events import list_past_events
 from support.searches import examples
-from unit.core.builders import START, facts, missing, ready
+from unit.core.builders import START, facts, missing_node, ready_node
 from unit.core.simulated import SimulatedNode, World
 from unit.core.test_any_operator import asked, live, lose_machines
 from unit.core.test_restarts import EVENT_TURNS, records
@@ -50,33 +50,33 @@ ELASTIC = Elastic(min_nodes=1, max_nodes=4, resize_after_seconds=60, grow_after_
 @pytest.mark.parametrize(
     ("previous", "last", "count", "nodes", "now", "expected"),
     [
-        (FIRST, None, 3, (missing(0), missing(1), missing(2), missing(3)), LATE, (0, 1, 2)),
+        (FIRST, None, 3, (missing_node(0), missing_node(1), missing_node(2), missing_node(3)), LATE, (0, 1, 2)),
         # The first start and the start after a suspension wait for all nodes.
-        (FIRST, (0, 1), 3, (ready(0), ready(1), pending(2), missing(3)), LATE, (0, 1, 2)),
-        (RESUMED, (0, 2), 3, (ready(0), pending(1), ready(2), missing(3)), LATE, (0, 2, 1)),
+        (FIRST, (0, 1), 3, (ready_node(0), ready_node(1), pending(2), missing_node(3)), LATE, (0, 1, 2)),
+        (RESUMED, (0, 2), 3, (ready_node(0), pending(1), ready_node(2), missing_node(3)), LATE, (0, 2, 1)),
         # A restart waits for a node for some time, and then goes on without it.
-        (RESTARTING, (0, 1, 2), 3, (ready(0), missing(1), ready(2), missing(3)), EARLY, (0, 1, 2)),
-        (RESTARTING, (0, 1, 2), 3, (ready(0), missing(1), ready(2), missing(3)), LATE, (0, 2)),
-        (RESTARTING, (0, 1, 2), 3, (missing(0), ready(1), ready(2), missing(3)), LATE, (1, 2)),
-        (RESTARTING, (0, 1, 2), 3, (ready(0), broken(1), terminating(2), missing(3)), LATE, (0,)),
-        (RESTARTING, (0, 1, 2), 3, (exited(0), pending(1), scheduled(2), missing(3)), LATE, (0, 1, 2)),
+        (RESTARTING, (0, 1, 2), 3, (ready_node(0), missing_node(1), ready_node(2), missing_node(3)), EARLY, (0, 1, 2)),
+        (RESTARTING, (0, 1, 2), 3, (ready_node(0), missing_node(1), ready_node(2), missing_node(3)), LATE, (0, 2)),
+        (RESTARTING, (0, 1, 2), 3, (missing_node(0), ready_node(1), ready_node(2), missing_node(3)), LATE, (1, 2)),
+        (RESTARTING, (0, 1, 2), 3, (ready_node(0), broken(1), terminating(2), missing_node(3)), LATE, (0,)),
+        (RESTARTING, (0, 1, 2), 3, (exited(0), pending(1), scheduled(2), missing_node(3)), LATE, (0, 1, 2)),
         # It doesn't wait again for a node that was missing before.
-        (RESTARTING, (0, 2), 3, (ready(0), pending(1), ready(2), missing(3)), EARLY, (0, 2)),
-        (RESTARTING, (0, 2), 3, (ready(0), ready(1), ready(2), missing(3)), EARLY, (0, 2, 1)),
-        (RESTARTING, (0, 2), 3, (ready(0), pending(1), ready(2), ready(3)), EARLY, (0, 2, 3)),
+        (RESTARTING, (0, 2), 3, (ready_node(0), pending(1), ready_node(2), missing_node(3)), EARLY, (0, 2)),
+        (RESTARTING, (0, 2), 3, (ready_node(0), ready_node(1), ready_node(2), missing_node(3)), EARLY, (0, 2, 1)),
+        (RESTARTING, (0, 2), 3, (ready_node(0), pending(1), ready_node(2), ready_node(3)), EARLY, (0, 2, 3)),
         # spec.nodes was lowered.
-        (RESTARTING, (0, 1, 2), 2, (ready(0), ready(1), ready(2), missing(3)), EARLY, (0, 1)),
-        (RESTARTING, (0, 2, 1), 2, (ready(0), ready(1), ready(2), missing(3)), EARLY, (0, 2)),
-        (RESTARTING, (0, 1, 2), 2, (ready(0), missing(1), ready(2), missing(3)), EARLY, (0, 2)),
-        (RESTARTING, (0, 1, 2), 1, (missing(0), missing(1), ready(2), missing(3)), EARLY, (2,)),
+        (RESTARTING, (0, 1, 2), 2, (ready_node(0), ready_node(1), ready_node(2), missing_node(3)), EARLY, (0, 1)),
+        (RESTARTING, (0, 2, 1), 2, (ready_node(0), ready_node(1), ready_node(2), missing_node(3)), EARLY, (0, 2)),
+        (RESTARTING, (0, 1, 2), 2, (ready_node(0), missing_node(1), ready_node(2), missing_node(3)), EARLY, (0, 2)),
+        (RESTARTING, (0, 1, 2), 1, (missing_node(0), missing_node(1), ready_node(2), missing_node(3)), EARLY, (2,)),
         # spec.nodes was raised.
-        (RESTARTING, (0, 1), 4, (ready(0), ready(1), ready(2), ready(3)), EARLY, (0, 1, 2, 3)),
+        (RESTARTING, (0, 1), 4, (ready_node(0), ready_node(1), ready_node(2), ready_node(3)), EARLY, (0, 1, 2, 3)),
         # Ranks of the last attempt may run.
-        (RESTARTING, (0, 1), 2, (cut_off(0), cut_off(1), ready(2), ready(3)), LATE, (0, 1)),
-        (RESTARTING, (0, 1), 3, (cut_off(0), cut_off(1), ready(2), ready(3)), LATE, (0, 1)),
-        (RESTARTING, (0,), 2, (cut_off(0), ready(1), ready(2), ready(3)), LATE, (0,)),
-        (RESTARTING, (0, 1, 2), 3, (cut_off(0), cut_off(1), ready(2), missing(3)), LATE, (2,)),
-        (RESTARTING, (0, 1), 1, (unheard(0), ready(1), ready(2), ready(3)), LATE, (0, 1)),
+        (RESTARTING, (0, 1), 2, (cut_off(0), cut_off(1), ready_node(2), ready_node(3)), LATE, (0, 1)),
+        (RESTARTING, (0, 1), 3, (cut_off(0), cut_off(1), ready_node(2), ready_node(3)), LATE, (0, 1)),
+        (RESTARTING, (0,), 2, (cut_off(0), ready_node(1), ready_node(2), ready_node(3)), LATE, (0,)),
+        (RESTARTING, (0, 1, 2), 3, (cut_off(0), cut_off(1), ready_node(2), missing_node(3)), LATE, (2,)),
+        (RESTARTING, (0, 1), 1, (unheard(0), ready_node(1), ready_node(2), ready_node(3)), LATE, (0, 1)),
     ],
 )
 def test_the_next_members(
@@ -304,7 +304,7 @@ def test_no_two_nodes_run_the_same_ranks_if_someone_edits_the_status(
 def test_a_node_that_can_not_start_does_not_keep_others_from_joining() -> None:
     stuck = scheduled(3, "ImagePullBackOff")
     for other, joins in ((scheduled(3), False), (stuck, True), (broken(3), True), (pending(3), True)):
-        current = replace(facts(ready(0), ready(1)), non_members=(ready(2), other), desired_nodes=4)
+        current = replace(facts(ready_node(0), ready_node(1)), non_members=(ready_node(2), other), desired_nodes=4)
         heard = heard_size(ELASTIC, 4, current.non_members, LATE).facts.nodes
         running = Status(attempt=1, phase="Running", start_time="2025-11-21T04:05:05Z")
         why = find_resize(world(4).job, running, replace(current, non_members=heard), LATE)
@@ -314,7 +314,7 @@ def test_a_node_that_can_not_start_does_not_keep_others_from_joining() -> None:
 def test_a_node_that_is_ready_late_starts_in_place_of_one_without_room() -> None:
     asked = world(least=2).job
     due = EARLY + asked.spec.startup_timeout_seconds
-    late = heard_size(ELASTIC, 3, (ready(0), pending(1), ready(2), missing(3)), due + 500).facts
+    late = heard_size(ELASTIC, 3, (ready_node(0), pending(1), ready_node(2), missing_node(3)), due + 500).facts
     current = infer(asked, RESTARTING.model_copy(update={"members": "0-2"}), late, due + 500)
     assert [node.node for node in current.nodes] == [0, 2]
     outcome = judge(set_node_count(asked, current), RESTARTING, current, due + 500)
@@ -325,11 +325,11 @@ def test_a_queue_that_places_only_min_nodes_together_does_not_deadlock() -> None
     for least, releases in ((2, True), (3, False)):
         plain = world(least=least).job
         asked = plain.model_copy(update={"spec": plain.spec.model_copy(update={"queue": Queue(volcano="a")})})
-        current = infer(asked, FIRST, facts(scheduled(0), scheduled(1), pending(2), missing(3)), START)
-        assert (find_next_release_time(set_node_count(asked, current), current, START) is not None) == releases
+        current = infer(asked, FIRST, facts(scheduled(0), scheduled(1), pending(2), missing_node(3)), START)
+        assert (next_release_at(with_members(asked, current), current, START) is not None) == releases
 
 
-_KINDS = (ready, scheduled, pending, missing, unheard, cut_off, terminating, broken, exited)
+_KINDS = (ready_node, scheduled, pending, missing_node, unheard, cut_off, terminating, broken, exited)
 
 
 @given(

@@ -19,7 +19,7 @@ from muster.core.gang_release import FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS,
 from muster.core.judge import judge
 from muster.core.status.events import list_new_events
 from support.searches import examples
-from unit.core.builders import T0, UID, facts, job, missing, node, ready, status_of
+from unit.core.builders import T0, UID, compute_status, facts, job, missing_node, node, ready_node
 from unit.core.simulated import SimulatedNode, World
 
 STARTUP = 60
@@ -53,7 +53,7 @@ def decided(asked: Job, current: JobFacts, at: float, previous: Status | None = 
 
 
 def status_after(current: JobFacts, at: float, previous: Status | None = None) -> Status:
-    return status_of(small(len(current.nodes)), previous or Status(), current, T0 + at)
+    return compute_status(small(len(current.nodes)), previous or Status(), current, T0 + at)
 
 
 def removed(*nodes: int) -> tuple[Action, ...]:
@@ -67,7 +67,7 @@ def removed(*nodes: int) -> tuple[Action, ...]:
         ((placed(0), stuck(1)), STARTUP, removed(0, 1)),
         ((placed(0, 30), placed(1, 5), stuck(2)), STARTUP + 4, ()),
         ((placed(0, 30), placed(1, 5), stuck(2)), STARTUP + 5, removed(0, 1, 2)),
-        ((ready(0), placed(1), stuck(2)), STARTUP, removed(0, 1, 2)),
+        ((ready_node(0), placed(1), stuck(2)), STARTUP, removed(0, 1, 2)),
         # No job holds anything, or no job lacks anything that another could release.
         ((stuck(0), stuck(1)), STARTUP, ()),
         ((placed(0), stuck(1, None)), STARTUP, ()),
@@ -105,12 +105,12 @@ PAUSE = compute_release_backoff(UID, 1)
 @pytest.mark.parametrize(
     ("known", "at", "actions"),
     [
-        ((missing(0), missing(1)), PAUSE - 1, ()),
-        ((missing(0), missing(1)), PAUSE, (CreateNode(0, 1), CreateNode(1, 1))),
+        ((missing_node(0), missing_node(1)), PAUSE - 1, ()),
+        ((missing_node(0), missing_node(1)), PAUSE, (CreateNode(0, 1), CreateNode(1, 1))),
         # The next leader deletes the remaining pods, and starts nothing beside them.
         ((placed(0), stuck(1)), 1, removed(0, 1)),
-        ((placed(0, leaving=True), missing(1)), PAUSE + 1, ()),
-        ((placed(0), missing(1)), PAUSE + 1, removed(0)),
+        ((placed(0, leaving=True), missing_node(1)), PAUSE + 1, ()),
+        ((placed(0), missing_node(1)), PAUSE + 1, removed(0)),
         ((placed(0, PAUSE + 1, 1), stuck(1, replacement=1)), PAUSE + STARTUP, ()),
         ((placed(0, PAUSE + 1, 1), stuck(1, replacement=1)), PAUSE + STARTUP + 1, removed(0, 1)),
     ],
@@ -141,7 +141,7 @@ def test_it_is_reported_once_and_unchanged_until_it_ends() -> None:
     scheduled = next(entry for entry in status.conditions if entry.type == "Scheduled")
     assert (scheduled.status, scheduled.reason, scheduled.message) == ("False", "GangReleased", status.message)
     assert status.phase == "Pending"
-    gone = facts(*(missing(number) for number in range(4)))
+    gone = facts(*(missing_node(number) for number in range(4)))
     assert status_after(gone, STARTUP + 5, status).message == status.message
     (note,) = list_new_events(before, status)
     assert (note.type, note.reason, note.message) == ("Warning", "GangReleased", status.message)
@@ -164,12 +164,12 @@ def test_the_next_time_is_an_event_of_its_own() -> None:
 def test_a_suspended_job_begins_anew() -> None:
     asked = small()
     suspended = asked.model_copy(update={"spec": asked.spec.model_copy(update={"suspend": True})})
-    assert status_of(suspended, given_up(), facts(missing(0), missing(1)), T0 + 1).placement is None
+    assert compute_status(suspended, given_up(), facts(missing_node(0), missing_node(1)), T0 + 1).placement is None
 
 
 def test_a_nonsensical_record_is_in_the_past() -> None:
     status = Status(placement=Placement(releases=1, replacement=1, released_at="yesterday"))
-    assert decided(small(), facts(missing(0), missing(1)), 1, status) == (CreateNode(0, 1), CreateNode(1, 1))
+    assert decided(small(), facts(missing_node(0), missing_node(1)), 1, status) == (CreateNode(0, 1), CreateNode(1, 1))
 
 
 @given(st.uuids(), st.integers(1, 100))

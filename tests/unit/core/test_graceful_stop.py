@@ -23,17 +23,17 @@ from unit.core.builders import (
     UID,
     agent,
     command,
-    ctrl_c,
-    done,
-    ended,
-    exited,
+    ctrl_c_request,
+    exited_process,
+    exited_rank,
     facts,
-    halted,
+    finished_node,
     job,
     node,
     rank,
-    running,
-    terminated,
+    running_node,
+    stopped_node,
+    with_sigterm,
 )
 
 POD = ProcessFacts(ProcessState.RUNNING, started_at=START, grace_seconds=25.0)
@@ -58,7 +58,7 @@ def in_pod(current: NodeFacts) -> NodeFacts:
 
 
 def runs(*calls: int | None) -> JobFacts:
-    nodes = (running(number, rank(2 * number), rank(2 * number + 1)) for number in range(2))
+    nodes = (running_node(number, rank(2 * number), rank(2 * number + 1)) for number in range(2))
     return facts(*(in_pod(with_call(one, call)) for one, call in zip(nodes, calls, strict=True)))
 
 
@@ -85,21 +85,21 @@ def test_the_highest_stop_call_of_all_nodes_decides(calls: tuple[int | None, ...
 
 
 def test_a_node_without_ranks_is_not_waited_for() -> None:
-    gone = node(1, process=exited(3, 1))
+    gone = node(1, process=exited_process(3, 1))
     assert find_stop_call(facts(runs(7, None).nodes[0], gone), SUSPENDED) == 7
     for phase in (AgentPhase.READY, AgentPhase.UPLOADING):
         without_ranks = node(1, agent(1, phase))
         assert find_stop_call(facts(runs(7, None).nodes[0], without_ranks), SUSPENDED) == 7
     unheard = node(1)
-    assert find_stop_call(facts(runs(7, None).nodes[0], unheard), SUSPENDED) == UNDECIDED_STOP_CALL
-    ended_node = halted(1, ended(2, 1.0, 0, stopped=True))
+    assert find_stop_call(facts(runs(7, None).nodes[0], unheard), SUSPENDED) == UNDECIDED
+    ended_node = stopped_node(1, exited_rank(2, 1.0, 0, stopped=True))
     assert find_stop_call(facts(runs(7, None).nodes[0], with_call(ended_node, 9)), SUSPENDED) == 9
 
 
 @pytest.mark.parametrize("cause", ["suspend", "deadline", "Ctrl-C"])
 def test_healthy_ranks_are_stopped_gracefully_and_then_at_one_call(cause: str) -> None:
     a_job = spec(suspend=cause == "suspend", deadline=5 if cause == "deadline" else None)
-    stop = ctrl_c(9, 25.0) if cause == "Ctrl-C" else None
+    stop = ctrl_c_request(9, 25.0) if cause == "Ctrl-C" else None
     first = sent(a_job, replace(runs(None, None), stop_request=stop))
     expected = Command(1, UID, 1, CommandKind.STOP, grace_seconds=25.0, is_graceful=True)
     assert first == {0: expected, 1: expected}
@@ -124,11 +124,11 @@ def test_ranks_that_got_sigterm_get_no_stop_call() -> None:
 @pytest.mark.parametrize("policy", [None, FailurePolicy()])
 def test_a_drained_node_gives_all_nodes_their_grace_period(policy: FailurePolicy | None) -> None:
     healthy, drained = runs(None, 5).nodes
-    current = facts(healthy, terminated(drained, 9))
+    current = facts(healthy, with_sigterm(drained, 9))
     commands = sent(spec(policy=policy), current)
     expected = Command(1, UID, 1, CommandKind.STOP, grace_seconds=25.0, is_graceful=True)
     assert commands == {0: expected, 1: expected}
-    both = facts(with_call(healthy, 8), terminated(drained, 9))
+    both = facts(with_call(healthy, 8), with_sigterm(drained, 9))
     assert {one.stop_call for one in sent(spec(policy=policy), both).values()} == {8}
 
 
@@ -146,7 +146,7 @@ def test_a_deleted_pod_is_drained_before_it_gets_sigterm() -> None:
 
 @pytest.mark.parametrize("policy", [None, FailurePolicy(max_restarts=1)])
 def test_after_a_failed_rank_nobody_waits(policy: FailurePolicy | None) -> None:
-    failed = in_pod(running(0, ended(0, 8, 1), rank(1)))
+    failed = in_pod(running_node(0, exited_rank(0, 8, 1), rank(1)))
     commands = sent(spec(policy=policy), facts(failed, runs(None, 5).nodes[1]))
     expected = Command(1, UID, 1, CommandKind.STOP, grace_seconds=FAILURE_GRACE_SECONDS)
     assert commands == {0: expected, 1: expected}
@@ -154,8 +154,8 @@ def test_after_a_failed_rank_nobody_waits(policy: FailurePolicy | None) -> None:
 
 def saved(number: int, at: float = 12.0) -> NodeFacts:
     """Return a node whose ranks saved a checkpoint and exited with 0 after the stop began."""
-    ranks = (ended(2 * number, at, 0, stopped=True), ended(2 * number + 1, at, 0, stopped=True))
-    return with_call(in_pod(halted(number, *ranks)), 7)
+    ranks = (exited_rank(2 * number, at, 0, stopped=True), exited_rank(2 * number + 1, at, 0, stopped=True))
+    return with_call(in_pod(stopped_node(number, *ranks)), 7)
 
 
 def verdict(a_job: Job, previous: Status, current: JobFacts, now: float = START + 20) -> Outcome:
@@ -181,7 +181,7 @@ def test_ranks_that_saved_before_the_deadline_s_end_have_not_completed_the_job()
 def test_ranks_that_saved_on_a_drained_node_have_not_completed_the_job(
     policy: FailurePolicy | None, expected: Verdict
 ) -> None:
-    outcome = verdict(spec(policy=policy), STARTED, facts(saved(0), terminated(saved(1), 9, 9.5)))
+    outcome = verdict(spec(policy=policy), STARTED, facts(saved(0), with_sigterm(saved(1), 9, 9.5)))
     assert (outcome.verdict, outcome.reason) == (expected, "NodeStopped")
     assert outcome.failure is not None
     assert outcome.failure.first.node == 1
@@ -191,13 +191,20 @@ def test_ranks_that_saved_on_a_drained_node_have_not_completed_the_job(
 
 def test_a_pod_that_was_drained_while_the_operator_was_away() -> None:
     """Its ranks saved and left; the other node's ranks lost them as their peer."""
-    alone = terminated(saved(1, 11), 9)
-    outcome = verdict(spec(policy=FailurePolicy()), STARTED, facts(done(0, ended(0, 12, 1), ended(1, 12, 1)), alone))
+    alone = with_sigterm(saved(1, 11), 9)
+    outcome = verdict(
+        spec(policy=FailurePolicy()),
+        STARTED,
+        facts(finished_node(0, exited_rank(0, 12, 1), exited_rank(1, 12, 1)), alone),
+    )
     assert (outcome.verdict, outcome.reason) == (Verdict.RESTARTING, "NodeStopped")
 
 
 def test_who_completed_the_training_before_the_stop_stays_complete() -> None:
-    current = facts(done(0, ended(0, 8, 0), ended(1, 8, 0)), done(1, ended(2, 8, 0), ended(3, 8, 0)))
+    current = facts(
+        finished_node(0, exited_rank(0, 8, 0), exited_rank(1, 8, 0)),
+        finished_node(1, exited_rank(2, 8, 0), exited_rank(3, 8, 0)),
+    )
     assert verdict(spec(suspend=True), STARTED, current).verdict is Verdict.SUCCEEDED
 
 

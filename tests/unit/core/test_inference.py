@@ -10,7 +10,7 @@ from muster.core.facts import NodeFacts, Problem, ProcessFacts, ProcessState
 from muster.core.failure.problems import POD_DELETED
 from muster.core.inference import infer
 from muster_worker.contract.schema import CommandKind
-from unit.core.builders import START, command, facts, halted, job, rank, ready, running
+from unit.core.builders import START, command, facts, job, rank, ready_node, running_node, stopped_node
 
 FIRST = Status(attempt=1, start_time="2025-11-21T04:05:05Z")
 RESUMED = Status(
@@ -19,8 +19,10 @@ RESUMED = Status(
     ),
     attempt=1,
 )
-TOLD = replace(ready(0), command=command(CommandKind.STOP, 2.0), command_sent_at=START)
-TOLD_SINCE = replace(halted(0, rank(0)), command=replace(command(CommandKind.EXIT), attempt=2), command_sent_at=START)
+TOLD = replace(ready_node(0), command=command(CommandKind.STOP, 2.0), command_sent_at=START)
+TOLD_SINCE = replace(
+    stopped_node(0, rank(0)), command=replace(command(CommandKind.EXIT), attempt=2), command_sent_at=START
+)
 RESTARTING = Status(
     attempt=2,
     restarts=NO_RESTARTS.model_copy(
@@ -49,11 +51,11 @@ def inferred(previous: Status, current: NodeFacts) -> NodeFacts:
 @pytest.mark.parametrize(
     ("previous", "known", "has_agent", "has_command"),
     [
-        (Status(), running(0, rank(0)), True, True),
-        (FIRST, running(0, rank(0)), True, True),
-        (FIRST, without_pod(running(0, rank(0))), True, True),
+        (Status(), running_node(0, rank(0)), True, True),
+        (FIRST, running_node(0, rank(0)), True, True),
+        (FIRST, without_pod(running_node(0, rank(0))), True, True),
         # Both are of the start before.
-        (RESUMED, halted(0, rank(0)), False, False),
+        (RESUMED, stopped_node(0, rank(0)), False, False),
         (RESUMED, TOLD, True, False),
         # The operator has sent Exit since, and the agent's report of its end is late.
         (RESUMED, TOLD_SINCE, False, True),
@@ -77,13 +79,13 @@ def test_a_drained_agent_is_told_to_exit_only_once() -> None:
 
 @pytest.mark.parametrize(("starts", "seen", "replacement"), [(0, -1, -1), (2, -1, 1), (2, 3, 3)])
 def test_the_number_of_attempts_reveals_unobserved_pods(starts: int, seen: int, replacement: int) -> None:
-    vanished = replace(ready(0), process=ProcessFacts(ProcessState.MISSING, seen))
+    vanished = replace(ready_node(0), process=ProcessFacts(ProcessState.MISSING, seen))
 
     assert inferred(Status(attempt=starts), vanished).process.replacement == replacement
 
 
 def test_a_pod_that_is_there_has_its_own_replacement() -> None:
-    assert inferred(Status(attempt=5), ready(0)).process.replacement == ready(0).process.replacement
+    assert inferred(Status(attempt=5), ready_node(0)).process.replacement == ready_node(0).process.replacement
 
 
 @pytest.mark.parametrize(
@@ -98,6 +100,6 @@ def test_a_pod_that_is_there_has_its_own_replacement() -> None:
 )
 def test_a_pod_deleted_by_a_suspension_is_no_problem(previous: Status, replacement: int, *, is_problem: bool) -> None:
     deleted = ProcessFacts(ProcessState.MISSING, replacement, problem=Problem(POD_DELETED, "somebody deleted it"))
-    result = inferred(previous, replace(ready(0), process=deleted))
+    result = inferred(previous, replace(ready_node(0), process=deleted))
 
     assert (result.process.problem is not None) is is_problem

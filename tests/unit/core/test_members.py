@@ -10,7 +10,7 @@ from muster.core.non_members import find_change_time, find_nodes_to_create, remo
 from muster.core.peers import select_peers
 from muster.core.reports.check import ImplausibleReport, JobShape, check_report
 from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
-from unit.core.builders import START, T0, UID, exited, facts, job, missing, node, ready
+from unit.core.builders import START, T0, UID, exited_process, facts, job, missing_node, node, ready_node
 
 
 def nodes(*numbers: int) -> tuple[NodeFacts, ...]:
@@ -37,7 +37,7 @@ def test_an_edited_status_has_no_members(text: str) -> None:
 
 
 def test_the_position_is_the_node_rank() -> None:
-    split = split_members(facts(ready(0), missing(1), ready(2)), (2, 0), 3)
+    split = split_members(facts(ready_node(0), missing_node(1), ready_node(2)), (2, 0), 3)
     assert [(entry.node, entry.node_rank) for entry in split.nodes] == [(2, 0), (0, 1)]
     assert [entry.node for entry in split.non_members] == [1]
     assert find_node(split, 1).name == "digits-1"
@@ -47,8 +47,8 @@ def test_the_position_is_the_node_rank() -> None:
 
 
 def test_the_other_nodes_get_pods_and_surplus_pods_are_deleted() -> None:
-    ended = node(2, process=exited(10, 0))
-    split = split_members(facts(ready(0), missing(1), ended, ready(3)), (0,), 3)
+    ended = node(2, process=exited_process(10, 0))
+    split = split_members(facts(ready_node(0), missing_node(1), ended, ready_node(3)), (0,), 3)
     assert [entry.node for entry in find_nodes_to_create(split, START + 11)] == [1]
     assert [entry.node for entry in find_nodes_to_create(split, START + 40)] == [1, 2]
     assert find_change_time(split) == 0.0

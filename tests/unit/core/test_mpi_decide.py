@@ -11,16 +11,29 @@ from muster.core.decide import COMMAND_TIMEOUT_SECONDS, decide, find_requeue_tim
 from muster.core.facts import JobFacts, NodeFacts
 from muster.core.judge import judge
 from muster_worker.contract.schema import Command, CommandKind
-from unit.core.builders import START, UID, command, done, ended, facts, halted, launcher, mpi_job, rank, ready, running
+from unit.core.builders import (
+    START,
+    UID,
+    command,
+    exited_launcher,
+    exited_rank,
+    facts,
+    finished_node,
+    mpi_job,
+    rank,
+    ready_node,
+    running_node,
+    stopped_node,
+)
 
 STOP = Command(1, UID, 1, CommandKind.STOP, grace_seconds=2.0)
 PATIENT_STOP = Command(1, UID, 1, CommandKind.STOP, grace_seconds=10.0, is_graceful=True)
 EXIT = Command(1, UID, 1, CommandKind.EXIT)
 
-FIRST_GOOD = (ended(0, 9, exit_code=0), ended(1, 9, exit_code=0))
-SECOND_GOOD = (ended(2, 9, exit_code=0), ended(3, 9, exit_code=0))
-OVER = done(0, *FIRST_GOOD, launched=launcher(9.5, 0, name="mpirun"))
-FAILED = done(0, launched=launcher(9.5, 255, name="mpirun"))
+FIRST_GOOD = (exited_rank(0, 9, exit_code=0), exited_rank(1, 9, exit_code=0))
+SECOND_GOOD = (exited_rank(2, 9, exit_code=0), exited_rank(3, 9, exit_code=0))
+OVER = finished_node(0, *FIRST_GOOD, launched=exited_launcher(9.5, 0, name="mpirun"))
+FAILED = finished_node(0, launched=exited_launcher(9.5, 255, name="mpirun"))
 
 
 def commanded(current: NodeFacts, what: Command, at: float = 9.6) -> NodeFacts:
@@ -36,35 +49,37 @@ class Case:
 
 
 CASES = (
-    Case("all are ready", facts(ready(0), ready(1)), [SendCommand((0, 1), command(CommandKind.START))]),
-    Case("mpirun works", facts(running(0, *FIRST_GOOD), running(1, *SECOND_GOOD)), []),
+    Case("all are ready", facts(ready_node(0), ready_node(1)), [SendCommand((0, 1), command(CommandKind.START))]),
+    Case("mpirun works", facts(running_node(0, *FIRST_GOOD), running_node(1, *SECOND_GOOD)), []),
     Case(
         "all are done, and only node 0 ends by itself",
-        facts(OVER, running(1, *SECOND_GOOD)),
+        facts(OVER, running_node(1, *SECOND_GOOD)),
         [SendCommand((0,), EXIT), SendCommand((1,), PATIENT_STOP)],
     ),
-    Case("what became of node 1's ranks isn't told yet", facts(OVER, running(1, rank(2))), [SendCommand((1,), STOP)]),
-    Case("node 1 was told", facts(OVER, commanded(running(1, rank(2)), STOP)), []),
+    Case(
+        "what became of node 1's ranks isn't told yet", facts(OVER, running_node(1, rank(2))), [SendCommand((1,), STOP)]
+    ),
+    Case("node 1 was told", facts(OVER, commanded(running_node(1, rank(2)), STOP)), []),
     Case(
         "node 1 doesn't obey",
-        facts(OVER, commanded(running(1, rank(2)), STOP)),
+        facts(OVER, commanded(running_node(1, rank(2)), STOP)),
         [KillNode(1, "its agent did not end within 10 s")],
         now=9.6 + STOP.grace_seconds + COMMAND_TIMEOUT_SECONDS,
     ),
-    Case("mpirun failed, and nobody knows yet why", facts(FAILED, running(1, rank(2))), [SendCommand((1,), STOP)]),
+    Case("mpirun failed, and nobody knows yet why", facts(FAILED, running_node(1, rank(2))), [SendCommand((1,), STOP)]),
     Case(
         "mpirun failed, and no rank tells why",
-        facts(FAILED, halted(1)),
+        facts(FAILED, stopped_node(1)),
         [SendCommand((0, 1), EXIT)],
     ),
     Case(
         "what is left of mpirun is its own agent's to end",
-        facts(running(0, rank(0), launched=launcher(9.5, 0, name="mpirun")), running(1, rank(2))),
+        facts(running_node(0, rank(0), launched=exited_launcher(9.5, 0, name="mpirun")), running_node(1, rank(2))),
         [],
     ),
     Case(
         "node 1 has not been heard since the operator began",
-        facts(OVER, dataclasses.replace(running(1), agent=None)),
+        facts(OVER, dataclasses.replace(running_node(1), agent=None)),
         [],
     ),
 )
@@ -79,7 +94,7 @@ def test_what_is_done_next(case: Case) -> None:
 
 
 def test_a_node_that_does_not_obey_is_looked_at_in_time() -> None:
-    current = facts(OVER, commanded(running(1, rank(2), heard=9.6), STOP))
+    current = facts(OVER, commanded(running_node(1, rank(2), heard=9.6), STOP))
     outcome = judge(mpi_job(), Status(), current, START + 10)
     find_silence_time = START + 9.6 + 3 * current.heartbeat_seconds
 

@@ -16,7 +16,7 @@ from muster.core.outcome import NETWORK_MISMATCH, Verdict
 from muster.core.peers import find_network_mismatch, select_peers
 from muster_worker.contract.network import Link
 from muster_worker.contract.schema import AgentPhase, CommandKind
-from unit.core.builders import START, agent, facts, job, node, status_of
+from unit.core.builders import START, agent, compute_status, facts, job, node
 
 
 def met(number: int, *links: Link, machine: str | None = None, pod: str | None = None) -> NodeFacts:
@@ -153,7 +153,7 @@ def test_a_mismatch_ends_the_job_before_it_starts() -> None:
     assert (outcome.verdict, outcome.reason, outcome.has_started) == (Verdict.FAILED, NETWORK_MISMATCH, False)
     commands = [each for each in decide(job(), current, outcome, at, 1) if isinstance(each, SendCommand)]
     assert {each.command.kind for each in commands} == {CommandKind.EXIT}
-    assert status_of(job(), Status(), current, at).message.startswith("The nodes can't reach each other: digits-0")
+    assert compute_status(job(), Status(), current, at).message.startswith("The nodes can't reach each other: digits-0")
 
 
 LINKS = st.lists(

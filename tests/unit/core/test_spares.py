@@ -26,7 +26,7 @@ from muster.core.status.events import SPARE_USED, list_past_events
 from muster.core.stragglers import REPLACE_SECONDS
 from muster_worker.contract.schema import AgentPhase, AgentProblem
 from support.searches import examples
-from unit.core.builders import START, agent, facts, missing, node, ready
+from unit.core.builders import START, agent, facts, missing_node, node, ready_node
 from unit.core.simulated import SimulatedNode, World
 from unit.core.test_any_operator import EVENTS, finish, happen, live, lose_machines
 from unit.core.test_hangs import train
@@ -68,12 +68,12 @@ def cut_off(number: int) -> NodeFacts:
 
 
 def terminating(number: int) -> NodeFacts:
-    entry = ready(number)
+    entry = ready_node(number)
     return replace(entry, process=replace(entry.process, is_terminating=True))
 
 
 def broken(number: int) -> NodeFacts:
-    entry = ready(number)
+    entry = ready_node(number)
     assert entry.agent is not None
     report = replace(entry.agent.report, problem=AgentProblem("NoInterface", "no network"))
     return replace(entry, agent=replace(entry.agent, report=report))
@@ -87,39 +87,39 @@ def exited(number: int) -> NodeFacts:
     ("previous", "nodes", "expected"),
     [
         # All pods are alike at the first start, and the first nodes are its members.
-        (FIRST, (ready(0), ready(1), ready(2)), (0, 1)),
-        (FIRST, (ready(0), scheduled(1), ready(2)), (0, 1)),
-        (FIRST, (ready(0), scheduled(1, FETCHING_FILES), ready(2)), (0, 1)),
-        (FIRST, (ready(0), unheard(1), ready(2)), (0, 1)),
+        (FIRST, (ready_node(0), ready_node(1), ready_node(2)), (0, 1)),
+        (FIRST, (ready_node(0), scheduled(1), ready_node(2)), (0, 1)),
+        (FIRST, (ready_node(0), scheduled(1, FETCHING_FILES), ready_node(2)), (0, 1)),
+        (FIRST, (ready_node(0), unheard(1), ready_node(2)), (0, 1)),
         # A node that will not be ready soon is replaced.
-        (FIRST, (ready(0), pending(1), ready(2)), (0, 2)),
-        (FIRST, (ready(0), pending(1), scheduled(2)), (0, 2)),
-        (FIRST, (ready(0), scheduled(1, "ImagePullBackOff"), ready(2)), (0, 2)),
-        (FIRST, (ready(0), missing(1), ready(2)), (0, 2)),
-        (FIRST, (ready(0), broken(1), ready(2)), (0, 2)),
-        (FIRST, (ready(0), exited(1), ready(2)), (0, 2)),
-        (FIRST, (pending(0), pending(1), ready(2)), (2, 1)),
-        (FIRST, (pending(0), ready(1), pending(2)), (0, 1)),
-        (FIRST, (missing(0), missing(1), missing(2)), (0, 1)),
+        (FIRST, (ready_node(0), pending(1), ready_node(2)), (0, 2)),
+        (FIRST, (ready_node(0), pending(1), scheduled(2)), (0, 2)),
+        (FIRST, (ready_node(0), scheduled(1, "ImagePullBackOff"), ready_node(2)), (0, 2)),
+        (FIRST, (ready_node(0), missing_node(1), ready_node(2)), (0, 2)),
+        (FIRST, (ready_node(0), broken(1), ready_node(2)), (0, 2)),
+        (FIRST, (ready_node(0), exited(1), ready_node(2)), (0, 2)),
+        (FIRST, (pending(0), pending(1), ready_node(2)), (2, 1)),
+        (FIRST, (pending(0), ready_node(1), pending(2)), (0, 1)),
+        (FIRST, (missing_node(0), missing_node(1), missing_node(2)), (0, 1)),
         # After a failure a spare is faster than a new pod.
-        (RESTARTING, (ready(0), missing(1), ready(2)), (0, 2)),
-        (RESTARTING, (ready(0), scheduled(1), ready(2)), (0, 2)),
-        (RESTARTING, (ready(0), scheduled(1), scheduled(2)), (0, 1)),
-        (RESTARTING, (ready(0), missing(1), scheduled(2)), (0, 2)),
-        (RESTARTING, (ready(0), terminating(1), ready(2)), (0, 2)),
-        (RESTARTING, (ready(0), ready(1), ready(2)), (0, 1)),
-        (RESTARTING, (missing(0), ready(1), ready(2)), (2, 1)),
-        (RESTARTING, (scheduled(0), missing(1), ready(2)), (0, 2)),
-        (RESTARTING, (scheduled(0), missing(1), ready(2), ready(3)), (3, 2)),
-        (RESTARTING, (ready(0), missing(1), broken(2), scheduled(3)), (0, 3)),
+        (RESTARTING, (ready_node(0), missing_node(1), ready_node(2)), (0, 2)),
+        (RESTARTING, (ready_node(0), scheduled(1), ready_node(2)), (0, 2)),
+        (RESTARTING, (ready_node(0), scheduled(1), scheduled(2)), (0, 1)),
+        (RESTARTING, (ready_node(0), missing_node(1), scheduled(2)), (0, 2)),
+        (RESTARTING, (ready_node(0), terminating(1), ready_node(2)), (0, 2)),
+        (RESTARTING, (ready_node(0), ready_node(1), ready_node(2)), (0, 1)),
+        (RESTARTING, (missing_node(0), ready_node(1), ready_node(2)), (2, 1)),
+        (RESTARTING, (scheduled(0), missing_node(1), ready_node(2)), (0, 2)),
+        (RESTARTING, (scheduled(0), missing_node(1), ready_node(2), ready_node(3)), (3, 2)),
+        (RESTARTING, (ready_node(0), missing_node(1), broken(2), scheduled(3)), (0, 3)),
         # Ranks of the last attempt may run.
-        (RESTARTING, (cut_off(0), cut_off(1), ready(2), ready(3)), (0, 1)),
-        (RESTARTING, (cut_off(0), ready(1), ready(2)), (2, 1)),
-        (RESTARTING, (cut_off(0), missing(1), ready(2), ready(3)), (2, 3)),
-        (RESTARTING, (unheard(0), missing(1), ready(2)), (0, 1)),
-        (RESTARTING, (node(0, agent(0, AgentPhase.STOPPING)), missing(1), ready(2)), (0, 1)),
-        (RESUMED, (unheard(0), pending(1), ready(2)), (0, 1)),
-        (RESUMED, (ready(0), pending(1), ready(2)), (0, 2)),
+        (RESTARTING, (cut_off(0), cut_off(1), ready_node(2), ready_node(3)), (0, 1)),
+        (RESTARTING, (cut_off(0), ready_node(1), ready_node(2)), (2, 1)),
+        (RESTARTING, (cut_off(0), missing_node(1), ready_node(2), ready_node(3)), (2, 3)),
+        (RESTARTING, (unheard(0), missing_node(1), ready_node(2)), (0, 1)),
+        (RESTARTING, (node(0, agent(0, AgentPhase.STOPPING)), missing_node(1), ready_node(2)), (0, 1)),
+        (RESUMED, (unheard(0), pending(1), ready_node(2)), (0, 1)),
+        (RESUMED, (ready_node(0), pending(1), ready_node(2)), (0, 2)),
     ],
 )
 def test_a_spare_takes_the_place_of_a_node(
@@ -129,18 +129,18 @@ def test_a_spare_takes_the_place_of_a_node(
 
 
 def test_the_others_keep_their_node_ranks() -> None:
-    nodes = (ready(0), missing(1), ready(2), ready(3), ready(4))
+    nodes = (ready_node(0), missing_node(1), ready_node(2), ready_node(3), ready_node(4))
     assert replace_unusable_members(RESTARTING, (2, 1, 4), nodes) == (2, 0, 4)
 
 
 @pytest.mark.parametrize(
-    ("spare", "expected"), [(ready(2), True), (scheduled(2), False), (broken(2), False), (terminating(2), False)]
+    ("spare", "expected"), [(ready_node(2), True), (scheduled(2), False), (broken(2), False), (terminating(2), False)]
 )
 def test_a_ready_spare(spare: NodeFacts, *, expected: bool) -> None:
     assert is_spare_ready(spare) is expected
 
 
-_KINDS = (ready, scheduled, pending, missing, unheard, cut_off, terminating, broken, exited)
+_KINDS = (ready_node, scheduled, pending, missing_node, unheard, cut_off, terminating, broken, exited)
 
 
 @given(

@@ -19,25 +19,25 @@ from unit.core.builders import (
     UID,
     agent,
     command,
-    ended,
-    exited,
+    compute_status,
+    exited_process,
+    exited_rank,
     facts,
-    halted,
     job,
-    missing,
+    missing_node,
     node,
     rank,
-    ready,
-    running,
-    status_of,
-    stopped,
+    ready_node,
+    running_node,
+    stopped_node,
+    stopped_rank,
 )
 
 WAITING = ProcessFacts(ProcessState.WAITING, name="digits-0-0")
 STOP = Command(1, UID, 1, CommandKind.STOP, grace_seconds=10.0, is_graceful=True)
 EXIT = Command(1, UID, 1, CommandKind.EXIT)
-RUNS = facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3)))
-NO_PODS = facts(missing(0), missing(1))
+RUNS = facts(running_node(0, rank(0), rank(1)), running_node(1, rank(2), rank(3)))
+NO_PODS = facts(missing_node(0), missing_node(1))
 
 
 def asked(*, suspend: bool = True, deadline: int | None = None) -> Job:
@@ -67,7 +67,7 @@ def actions_of(a_job: Job, previous: Status, current: JobFacts, now: float = STA
 
 def left(number: int) -> NodeFacts:
     """Return a node whose agent has exited as requested."""
-    return dataclasses.replace(halted(number), process=exited(12, exit_code=0), command=EXIT)
+    return dataclasses.replace(stopped_node(number), process=exited_process(12, exit_code=0), command=EXIT)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def left(number: int) -> NodeFacts:
     [
         (RUNS, [SendCommand((0, 1), STOP)]),
         (
-            facts(halted(0, stopped(0, 11), stopped(1, 11)), running(1, rank(2), rank(3))),
+            facts(stopped_node(0, stopped_rank(0, 11), stopped_rank(1, 11)), running_node(1, rank(2), rank(3))),
             [SendCommand((0,), EXIT), SendCommand((1,), STOP)],
         ),
         (
@@ -83,7 +83,7 @@ def left(number: int) -> NodeFacts:
             [RemoveNode(0, 10.0, "the job is suspended"), RemoveNode(1, 10.0, "the job is suspended")],
         ),
         (
-            facts(node(0, process=WAITING), ready(1)),
+            facts(node(0, process=WAITING), ready_node(1)),
             [SendCommand((1,), EXIT), RemoveNode(0, 10.0, "the job is suspended")],
         ),
         (NO_PODS, []),
@@ -103,8 +103,10 @@ def test_ranks_get_the_time_that_their_pod_gives_them(own: float | None, given: 
 
 
 def test_done_is_done() -> None:
-    good = facts(*(node(n, agent(n, AgentPhase.ENDED, (ended(2 * n, 9, 0), ended(2 * n + 1, 9, 0)))) for n in (0, 1)))
-    bad = facts(running(0, rank(0), rank(1)), running(1, ended(2, 9.0, exit_code=1), rank(3)))
+    good = facts(
+        *(node(n, agent(n, AgentPhase.ENDED, (exited_rank(2 * n, 9, 0), exited_rank(2 * n + 1, 9, 0)))) for n in (0, 1))
+    )
+    bad = facts(running_node(0, rank(0), rank(1)), running_node(1, exited_rank(2, 9.0, exit_code=1), rank(3)))
 
     assert outcome_of(asked(), Status(), good).verdict is Verdict.SUCCEEDED
     assert outcome_of(asked(), Status(), bad).verdict is Verdict.FAILED
@@ -126,11 +128,11 @@ def test_a_suspension_ends_although_it_was_cancelled() -> None:
 def test_a_spec_that_changed_unseen_tells_of_a_suspension(*, suspend: bool) -> None:
     """The job has three nodes by now, and two pods of the previous spec."""
     grown = asked(suspend=suspend).model_copy(update={"spec": job(3).spec.model_copy(update={"suspend": suspend})})
-    current = dataclasses.replace(facts(*RUNS.nodes, missing(2)), has_outdated_pods=True)
+    current = dataclasses.replace(facts(*RUNS.nodes, missing_node(2)), has_outdated_pods=True)
     before = STARTED.model_copy(update={"observed_generation": 2})
 
     assert actions_of(grown, before, current) == [SendCommand((0, 1), STOP)]
-    status = status_of(grown, before, current, START + 10)
+    status = compute_status(grown, before, current, START + 10)
     entry = next(entry for entry in status.conditions if entry.type == "Suspended")
     assert (status.phase, entry.reason, status.observed_generation) == ("Stopping", "Suspending", 3)
 
@@ -143,7 +145,7 @@ def test_pods_that_only_look_like_those_of_another_spec_go_on() -> None:
 
 def test_what_ends_already_is_not_suspended_by_a_change() -> None:
     wanted = asked(suspend=False, deadline=60)
-    stopping = status_of(wanted, STARTED, RUNS, T0 + 61).model_copy(update={"observed_generation": 2})
+    stopping = compute_status(wanted, STARTED, RUNS, T0 + 61).model_copy(update={"observed_generation": 2})
     current = dataclasses.replace(RUNS, has_outdated_pods=True)
 
     assert outcome_of(wanted, stopping, current, T0 + 62).reason == "DeadlineExceeded"
@@ -163,7 +165,7 @@ def test_no_deadline_runs_while_it_is_suspended() -> None:
 
 def test_a_deadline_that_was_over_before_stays_the_reason() -> None:
     wanted = asked(suspend=False, deadline=60)
-    stopping = status_of(wanted, Status(), RUNS, T0 + 61)
+    stopping = compute_status(wanted, Status(), RUNS, T0 + 61)
 
     assert stopping.phase == "Stopping"
     assert outcome_of(asked(deadline=60), stopping, RUNS, T0 + 62).reason == "DeadlineExceeded"
@@ -179,15 +181,17 @@ def test_deadlines_count_from_the_resume() -> None:
 
 
 def test_a_resumed_job_has_new_pods_and_knows_nothing_of_the_old_ones() -> None:
-    old = dataclasses.replace(halted(0, stopped(0, 9), stopped(1, 9)), process=ProcessFacts(ProcessState.MISSING, 4))
-    current = facts(old, missing(1))
+    old = dataclasses.replace(
+        stopped_node(0, stopped_rank(0, 9), stopped_rank(1, 9)), process=ProcessFacts(ProcessState.MISSING, 4)
+    )
+    current = facts(old, missing_node(1))
 
     assert actions_of(asked(suspend=False), SUSPENDED, current) == [CreateNode(0, 5), CreateNode(1, 1)]
 
 
 def test_a_resumed_job_starts_its_next_attempt() -> None:
-    stale = dataclasses.replace(ready(0), command=command(CommandKind.STOP, 10.0))
-    current = facts(stale, ready(1))
+    stale = dataclasses.replace(ready_node(0), command=command(CommandKind.STOP, 10.0))
+    current = facts(stale, ready_node(1))
     resumed = suspended_condition("False", "Resumed")
 
     (start,) = actions_of(asked(suspend=False), resumed, current)
@@ -202,7 +206,7 @@ def test_the_status_shows_each_step() -> None:
     phases = []
     stopping = facts(left(0), left(1))
     for suspend, known in (
-        (False, facts(ready(0), ready(1))),
+        (False, facts(ready_node(0), ready_node(1))),
         (False, RUNS),
         (True, RUNS),
         (True, stopping),
@@ -210,7 +214,7 @@ def test_the_status_shows_each_step() -> None:
         (False, NO_PODS),
     ):
         at += 1
-        status = status_of(asked(suspend=suspend), status, known, at)
+        status = compute_status(asked(suspend=suspend), status, known, at)
         entry = next(entry for entry in status.conditions if entry.type == "Suspended")
         phases.append((status.phase, entry.status, entry.reason, status.attempt, status.start_time is not None))
 

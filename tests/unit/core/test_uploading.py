@@ -18,19 +18,19 @@ from unit.core.builders import (
     START,
     agent,
     command,
-    ended,
-    exited,
+    exited_launcher,
+    exited_process,
+    exited_rank,
     facts,
     job,
-    launcher,
     mpi_job,
     node,
     rank,
-    running,
+    running_node,
     running_process,
 )
 
-GOOD = (ended(0, 9, exit_code=0), ended(1, 9, exit_code=0))
+GOOD = (exited_rank(0, 9, exit_code=0), exited_rank(1, 9, exit_code=0))
 LATE = START + 100_000
 DENIED = AgentProblem("S3AccessDenied", "spec.output.s3: s3:PutObject on s3://data/out/m is denied")
 
@@ -75,7 +75,7 @@ def test_what_can_not_be_kept_fails_the_job_in_words() -> None:
 
 
 def test_a_rank_that_failed_is_to_blame_before_what_could_not_be_kept() -> None:
-    current = agent(0, AgentPhase.ENDED, (ended(0, 9, exit_code=7), ended(1, 9.5, exit_code=0)))
+    current = agent(0, AgentPhase.ENDED, (exited_rank(0, 9, exit_code=7), exited_rank(1, 9.5, exit_code=0)))
     current = replace(current, report=replace(current.report, problem=DENIED))
     outcome = judge(JOB, Status(), facts(node(0, current, running_process())), LATE)
     assert outcome.failure is not None
@@ -83,7 +83,7 @@ def test_a_rank_that_failed_is_to_blame_before_what_could_not_be_kept() -> None:
 
 
 def test_a_node_that_is_lost_while_it_keeps_has_lost_the_results() -> None:
-    lost = facts(node(0, agent_in(AgentPhase.UPLOADING), exited(20, signal=9)))
+    lost = facts(node(0, agent_in(AgentPhase.UPLOADING), exited_process(20, signal=9)))
     assert judge(JOB, Status(), lost, LATE).verdict is Verdict.FAILED
     assert judge(job(nodes=1), Status(), lost, LATE).verdict is Verdict.SUCCEEDED
 
@@ -100,8 +100,8 @@ def test_who_keeps_is_not_taken_for_hung(kind: str, kills: int) -> None:
 
 def test_nodes_of_an_mpi_world_keep_theirs_in_peace() -> None:
     world = kept(mpi_job())
-    done = agent(0, AgentPhase.UPLOADING, GOOD, launched=launcher(9, exit_code=0, name="mpirun"))
-    other = agent(1, AgentPhase.RUNNING, (ended(2, 9, exit_code=0), ended(3, 9, exit_code=0)))
+    done = agent(0, AgentPhase.UPLOADING, GOOD, launched=exited_launcher(9, exit_code=0, name="mpirun"))
+    other = agent(1, AgentPhase.RUNNING, (exited_rank(2, 9, exit_code=0), exited_rank(3, 9, exit_code=0)))
     current = facts(node(0, done, running_process()), node(1, other, running_process()))
     outcome = judge(world, Status(), current, LATE)
     assert (outcome.verdict, outcome.is_idle) == (Verdict.SUCCEEDED, False)
@@ -112,6 +112,6 @@ def test_nodes_of_an_mpi_world_keep_theirs_in_peace() -> None:
 
 
 def test_a_job_that_runs_is_not_said_to_keep_anything() -> None:
-    current = facts(running(0, rank(0), rank(1)))
+    current = facts(running_node(0, rank(0), rank(1)))
     outcome = judge(JOB, Status(), current, START + 1)
     assert "S3" not in summarise(JOB, Status(), current, outcome, (), START + 1).message

@@ -9,7 +9,7 @@ from muster.backends.node_jobs import NodeDecisions, NodeJobBackend
 from muster.core.actions import Action, KillNode, SendCommand
 from muster.core.facts import JobFacts
 from muster.engine.reconcile import reconcile
-from unit.core.builders import START, T0, facts, job, rank, running
+from unit.core.builders import START, T0, facts, job, rank, running_node
 
 
 class SilentNodes:
@@ -42,7 +42,7 @@ class SilentNodes:
 
 
 async def test_an_agent_that_does_not_answer_is_killed_though_nothing_else_happens() -> None:
-    nodes = SilentNodes(facts(running(0, rank(0)), running(1, rank(1))))
+    nodes = SilentNodes(facts(running_node(0, rank(0)), running_node(1, rank(1))))
     a_job = job(procs=1, deadline=60)
     status, now = Status(), START
     for _ in range(20):

@@ -14,7 +14,7 @@ from muster.core.facts import JobFacts
 from muster.engine.reconcile import MAX_RANKS_IN_EVENT_LOOP, reconcile
 from muster.engine.thread import report_cpu_seconds, run_in_thread
 from support.loop_rounds import measured_rounds
-from unit.core.builders import START, facts, job, rank, running
+from unit.core.builders import START, facts, job, rank, running_node
 
 RANKS = 5 * MAX_RANKS_IN_EVENT_LOOP
 
@@ -71,7 +71,7 @@ async def test_namespaces_take_turns_in_the_thread() -> None:
 
 
 async def test_a_turn_of_many_ranks_does_not_hold_the_loop() -> None:
-    current = facts(*(running(node, *(rank(node * 10 + one) for one in range(10))) for node in range(RANKS // 10)))
+    current = facts(*(running_node(node, *(rank(node * 10 + one) for one in range(10))) for node in range(RANKS // 10)))
     world = Recorder(current)
     async with measured_rounds() as rounds:
         result = await reconcile(job(RANKS // 10, 10), Status(), NodeJobBackend(world, NodeDecisions(1)), world, START)

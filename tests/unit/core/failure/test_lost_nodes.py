@@ -14,19 +14,19 @@ from unit.core.builders import (
     HEARTBEAT_SECONDS,
     START,
     agent,
-    done,
-    ended,
+    compute_status,
+    exited_launcher,
+    exited_rank,
     facts,
+    finished_node,
     job,
-    launcher,
-    lost_peer,
     mpi_job,
     node,
     rank,
-    ready,
-    running,
-    status_of,
-    stopped,
+    rank_without_peer,
+    ready_node,
+    running_node,
+    stopped_rank,
 )
 from unit.core.simulated import NOT_READY_SECONDS, SimulatedNode, World
 
@@ -58,7 +58,7 @@ def heard(current: NodeFacts, at: float) -> NodeFacts:
     return replace(current, agent=replace(current.agent, last_report_at=START + at))
 
 
-TWO = running(1, rank(2), rank(3))
+TWO = running_node(1, rank(2), rank(3))
 
 TIMES: tuple[tuple[str, NodeFacts, float | None], ...] = (
     ("nobody doubts the machine", cut(TWO, None), None),
@@ -66,10 +66,14 @@ TIMES: tuple[tuple[str, NodeFacts, float | None], ...] = (
     ("NotReady, and its agent was heard after that", cut(TWO, heard=70), START + 70 + LOST_SECONDS),
     ("its deletion is overdue", cut(TWO, None, deletion_deadline=START + 20), START + 20 + LOST_SECONDS),
     ("what comes first counts", cut(TWO, deletion_deadline=START + 20), START + 20 + LOST_SECONDS),
-    ("its ranks have ended: the next attempt needs its agent", cut(done(1, ended(2, 3, 0), ended(3, 3, 0))), DUE),
+    (
+        "its ranks have ended: the next attempt needs its agent",
+        cut(finished_node(1, exited_rank(2, 3, 0), exited_rank(3, 3, 0))),
+        DUE,
+    ),
     (
         "the same, and the pod stays",
-        cut(done(1, ended(2, 3, 0), ended(3, 3, 0)), deletion_deadline=START + 9),
+        cut(finished_node(1, exited_rank(2, 3, 0), exited_rank(3, 3, 0)), deletion_deadline=START + 9),
         START + 9 + LOST_SECONDS,
     ),
     ("its agent was never heard", cut(node(1)), DUE),
@@ -78,7 +82,7 @@ TIMES: tuple[tuple[str, NodeFacts, float | None], ...] = (
 
 @pytest.mark.parametrize(("known", "at"), [case[1:] for case in TIMES], ids=[case[0] for case in TIMES])
 def test_two_have_to_agree_that_a_machine_is_lost(known: NodeFacts, at: float | None) -> None:
-    assert lost_at(known, facts(running(0, rank(0)), known)) == at
+    assert lost_at(known, facts(running_node(0, rank(0)), known)) == at
 
 
 def test_the_heartbeat_of_many_agents_is_waited_for() -> None:
@@ -92,15 +96,15 @@ def test_an_operator_that_has_just_begun_gives_agents_the_time_to_speak() -> Non
 
 
 def status_after(current: JobFacts, now: float, *, previous: Status | None = None, of: Job | None = None) -> Status:
-    return status_of(of or job(), previous or Status(), current, now)
+    return compute_status(of or job(), previous or Status(), current, now)
 
 
 def begun() -> Status:
-    return status_after(facts(running(0, rank(0), rank(1)), TWO), START + 1)
+    return status_after(facts(running_node(0, rank(0), rank(1)), TWO), START + 1)
 
 
 def test_the_loss_of_a_machine_ends_the_job_while_its_pod_is_still_there() -> None:
-    survivors = running(0, rank(0), rank(1), heard=109)
+    survivors = running_node(0, rank(0), rank(1), heard=109)
     before = status_after(facts(survivors, cut(TWO)), DUE - 1, previous=begun())
     assert before.final_condition is None
     after = status_after(facts(survivors, cut(TWO)), DUE, previous=before)
@@ -109,7 +113,7 @@ def test_the_loss_of_a_machine_ends_the_job_while_its_pod_is_still_there() -> No
         "digits-1: machine-1 is lost: neither the cluster nor muster had a report of pod digits-1-0 for at least 60 s"
         " (at 2025-11-21T04:06:55Z); "
     )
-    settled = done(0, stopped(0, 111), stopped(1, 111))
+    settled = finished_node(0, stopped_rank(0, 111), stopped_rank(1, 111))
     over = status_after(facts(settled, cut(TWO, deletion_deadline=DUE + 1)), DUE + 2, previous=after)
     final = over.final_condition
     assert final is not None
@@ -121,15 +125,15 @@ def test_the_loss_of_a_machine_ends_the_job_while_its_pod_is_still_there() -> No
 @pytest.mark.parametrize(
     ("first", "reason"),
     [
-        (ended(0, 5, exit_code=7, lines=("ValueError: bad label",)), "RankFailed"),
-        (ended(0, 105, exit_code=7, lines=("ValueError: bad label",)), "RankFailed"),
+        (exited_rank(0, 5, exit_code=7, lines=("ValueError: bad label",)), "RankFailed"),
+        (exited_rank(0, 105, exit_code=7, lines=("ValueError: bad label",)), "RankFailed"),
         # its output is that of a rank whose peer has ended
-        (lost_peer(0, 5), "NodeLost"),
-        (lost_peer(0, 105), "NodeLost"),
+        (rank_without_peer(0, 5), "NodeLost"),
+        (rank_without_peer(0, 105), "NodeLost"),
     ],
 )
 def test_who_failed_first_is_the_cause(first: object, reason: str) -> None:
-    failed = heard(running(0, first, rank(1)), 110)  # type: ignore[arg-type]
+    failed = heard(running_node(0, first, rank(1)), 110)  # type: ignore[arg-type]
     status = status_after(facts(failed, cut(TWO)), DUE + 1, previous=begun())
     assert status.phase == "Stopping"
     assert ("NodeLost" if "is lost" in status.message else "RankFailed") == reason
@@ -138,23 +142,30 @@ def test_who_failed_first_is_the_cause(first: object, reason: str) -> None:
 @pytest.mark.parametrize("explained", [True, False])
 def test_mpirun_ends_its_ranks_because_a_node_is_lost(*, explained: bool) -> None:
     lines = ("ORTE has lost communication with a remote daemon.", "the remote node and daemon is no longer reachable")
-    mpirun = launcher(21, exit_code=1, lines=lines, name="mpirun") if explained else None
-    killed = done(0, ended(0, 20, signal=15), ended(1, 20.5, signal=9), launched=mpirun)
+    mpirun = exited_launcher(21, exit_code=1, lines=lines, name="mpirun") if explained else None
+    killed = finished_node(0, exited_rank(0, 20, signal=15), exited_rank(1, 20.5, signal=9), launched=mpirun)
     status = status_after(facts(killed, cut(TWO)), DUE + 1, previous=begun(), of=mpi_job())
     assert status.message.startswith("digits-1: machine-1 is lost"), status.message
-    own = done(0, ended(0, 5, exit_code=7, lines=("ValueError: bad label",)), ended(1, 5.5, signal=15), launched=mpirun)
+    own = finished_node(
+        0,
+        exited_rank(0, 5, exit_code=7, lines=("ValueError: bad label",)),
+        exited_rank(1, 5.5, signal=15),
+        launched=mpirun,
+    )
     status = status_after(facts(own, cut(TWO)), DUE + 1, previous=begun(), of=mpi_job())
     assert status.message.startswith("Rank 0 on digits-0 failed with exit code 7: ValueError: bad label")
 
 
 def test_a_cut_that_heals_in_time_ends_nothing() -> None:
-    status = status_after(facts(running(0, rank(0), rank(1), heard=99), cut(TWO, heard=99)), DUE - 10, previous=begun())
+    status = status_after(
+        facts(running_node(0, rank(0), rank(1), heard=99), cut(TWO, heard=99)), DUE - 10, previous=begun()
+    )
     assert status.phase == "Running"
     assert next(entry for entry in status.conditions if entry.type == "Stalled").status == "False"
 
 
 def test_a_silent_agent_stalls_its_job() -> None:
-    survivors = heard(running(0, rank(0), rank(1)), 15)
+    survivors = heard(running_node(0, rank(0), rank(1)), 15)
     status = status_after(facts(survivors, cut(TWO, None)), START + 3 * HEARTBEAT_SECONDS, previous=begun())
     stalled = next(entry for entry in status.conditions if entry.type == "Stalled")
     assert (stalled.status, stalled.reason) == ("True", NODE_SILENT)
@@ -165,14 +176,14 @@ def test_a_silent_agent_stalls_its_job() -> None:
 
 
 def test_a_silent_agent_on_this_machine_is_a_busy_one() -> None:
-    status = status_after(facts(heard(running(0, rank(0), rank(1)), 15), TWO), START + 20, previous=begun())
+    status = status_after(facts(heard(running_node(0, rank(0), rank(1)), 15), TWO), START + 20, previous=begun())
     assert next(entry for entry in status.conditions if entry.type == "Stalled").status == "False"
 
 
 def test_done_is_done_on_a_machine_that_is_lost() -> None:
-    succeeded = [ended(number, 30, exit_code=0) for number in range(4)]
+    succeeded = [exited_rank(number, 30, exit_code=0) for number in range(4)]
     current = cut(node(1, agent(1, AgentPhase.RUNNING, succeeded[2:])))
-    status = status_after(facts(done(0, *succeeded[:2]), current), DUE + 1, previous=begun())
+    status = status_after(facts(finished_node(0, *succeeded[:2]), current), DUE + 1, previous=begun())
     assert status.phase == "Succeeded"
 
 
@@ -272,11 +283,11 @@ def test_a_missing_pods_problem_is_not_one_of_a_rank_that_never_ran() -> None:
         node(1),
         process=replace(node(1).process, state=ProcessState.MISSING, problem=Problem("PodDeleted", "somebody did")),
     )
-    status = status_after(facts(running(0, rank(0), rank(1)), gone), START + 9, previous=begun())
+    status = status_after(facts(running_node(0, rank(0), rank(1)), gone), START + 9, previous=begun())
     assert status.ranks is not None
     assert "Pending" not in {entry.state for entry in status.ranks.by_state}
 
 
 def test_a_gang_does_not_start_without_a_node_that_is_silent() -> None:
-    silent = cut(ready(1), None, heard=-60)
-    assert status_after(facts(ready(0), silent), START + 1).start_time is None
+    silent = cut(ready_node(1), None, heard=-60)
+    assert status_after(facts(ready_node(0), silent), START + 1).start_time is None

@@ -15,21 +15,21 @@ from unit.core.builders import (
     T0,
     agent,
     command,
-    done,
-    ended,
-    exited,
+    compute_status,
+    exited_process,
+    exited_rank,
     facts,
-    halted,
+    finished_node,
     job,
-    lost_peer,
-    missing,
+    missing_node,
     node,
     rank,
-    ready,
-    running,
-    status_of,
-    stopped,
-    terminated,
+    rank_without_peer,
+    ready_node,
+    running_node,
+    stopped_node,
+    stopped_rank,
+    with_sigterm,
 )
 
 OOM = Problem("OOMKilled", "container trainer ran out of memory; its limit is 50Mi")
@@ -47,9 +47,9 @@ def with_problem(current: NodeFacts, reason: str, message: str) -> NodeFacts:
 @pytest.mark.parametrize(
     ("known", "seconds", "expected"),
     [
-        (facts(node(0), ready(1)), 29.9, [None, None]),
-        (facts(node(0), ready(1)), 30.0, ["AgentUnreachable", None]),
-        (facts(with_problem(node(0), "SidecarFailed", "x"), missing(1)), 30.0, ["SidecarFailed", None]),
+        (facts(node(0), ready_node(1)), 29.9, [None, None]),
+        (facts(node(0), ready_node(1)), 30.0, ["AgentUnreachable", None]),
+        (facts(with_problem(node(0), "SidecarFailed", "x"), missing_node(1)), 30.0, ["SidecarFailed", None]),
         # An operator that has just started has received no reports yet.
         (replace(facts(node(0), node(1)), collector_started_at=T0 + 100), 129.0, [None, None]),
         (replace(facts(node(0), node(1)), collector_started_at=T0 + 100), 130.0, ["AgentUnreachable"] * 2),
@@ -66,7 +66,7 @@ def test_the_time_alone_wakes_for_it() -> None:
 
 
 def test_an_unreachable_agent_ends_nothing_and_is_reported_with_a_remedy() -> None:
-    status = status_of(job(), Status(), facts(node(0), ready(1)), T0 + 31)
+    status = compute_status(job(), Status(), facts(node(0), ready_node(1)), T0 + 31)
 
     assert status.phase == "Starting"
     assert "digits-0: its agent has run for 30 s without a report; look for a NetworkPolicy" in status.message
@@ -77,10 +77,12 @@ def test_who_held_most_memory_is_suspected() -> None:
         replace(entry, report=replace(entry.report, rss_bytes=held * 2**20))
         for entry, held in ((rank(2), 12), (rank(3), 412))
     ]
-    killed = node(1, agent(1, AgentPhase.RUNNING, ranks), exited(9, signal=9, problem=OOM), command(CommandKind.START))
-    current = facts(halted(0, lost_peer(0, 9.1), lost_peer(1, 9.1)), killed)
+    killed = node(
+        1, agent(1, AgentPhase.RUNNING, ranks), exited_process(9, signal=9, problem=OOM), command(CommandKind.START)
+    )
+    current = facts(stopped_node(0, rank_without_peer(0, 9.1), rank_without_peer(1, 9.1)), killed)
 
-    status = status_of(job(), Status(), current, START + 20)
+    status = compute_status(job(), Status(), current, START + 20)
 
     assert status.message == (
         "digits-1: container trainer ran out of memory; its limit is 50Mi; rank 3 used the most memory: 412 MiB; "
@@ -96,14 +98,14 @@ def test_who_held_most_memory_is_suspected() -> None:
 
 
 def test_a_rank_that_the_kernel_killed_for_its_memory() -> None:
-    killed = ended(3, 9, signal=9, step=1200, reason="OOMKilled")
+    killed = exited_rank(3, 9, signal=9, step=1200, reason="OOMKilled")
     killed = replace(killed, report=replace(killed.report, rss_bytes=412 * 2**20))
     current = facts(
-        halted(0, stopped(0, 10, "all_reduce"), stopped(1, 10, "all_reduce")),
-        halted(1, stopped(2, 10, "all_reduce"), killed),
+        stopped_node(0, stopped_rank(0, 10, "all_reduce"), stopped_rank(1, 10, "all_reduce")),
+        stopped_node(1, stopped_rank(2, 10, "all_reduce"), killed),
     )
 
-    status = status_of(job(), Status(), current, START + 20)
+    status = compute_status(job(), Status(), current, START + 20)
 
     assert status.message == (
         "Rank 3 on digits-1 was OOM-killed at step 1200: it held 412 MiB; 3 others were in all_reduce"
@@ -118,29 +120,31 @@ def test_a_rank_that_the_kernel_killed_for_its_memory() -> None:
     ],
 )
 def test_the_limit_that_a_killed_rank_met_is_named(held: int | None, why: str) -> None:
-    killed = ended(1, 9, signal=9, reason="OOMKilled")
+    killed = exited_rank(1, 9, signal=9, reason="OOMKilled")
     killed = replace(killed, report=replace(killed.report, rss_bytes=held))
-    node = halted(1, killed)
+    node = stopped_node(1, killed)
     limited = replace(node, process=replace(node.process, memory_limit="512Mi"))
 
-    status = status_of(job(2, 1), Status(), facts(halted(0, stopped(0, 10)), limited), START + 20)
+    status = compute_status(job(2, 1), Status(), facts(stopped_node(0, stopped_rank(0, 10)), limited), START + 20)
 
     assert status.message.startswith(f"Rank 1 on digits-1 was OOM-killed: {why}; ")
 
 
 @pytest.mark.parametrize("reason", ["Evicted", "PodDeleted", "Preempted"])
 def test_the_problem_names_the_cause_of_a_pods_deletion(reason: str) -> None:
-    taken = terminated(with_problem(done(0, stopped(0, 1.0), stopped(1, 1.0)), reason, "machine-1 evicted it"), 1.0)
-    current = facts(taken, halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1)))
+    taken = with_sigterm(
+        with_problem(finished_node(0, stopped_rank(0, 1.0), stopped_rank(1, 1.0)), reason, "machine-1 evicted it"), 1.0
+    )
+    current = facts(taken, stopped_node(1, rank_without_peer(2, 1.1), rank_without_peer(3, 1.1)))
 
-    status = status_of(job(), Status(), current, START + 20)
+    status = compute_status(job(), Status(), current, START + 20)
 
     failed = next(entry for entry in status.conditions if entry.type == "Failed")
     assert (failed.reason, status.message) == (reason, "digits-0: machine-1 evicted it; 2 others were cut off")
 
 
 def test_a_pod_that_vanished_has_the_backends_reason() -> None:
-    current = facts(with_problem(missing(0), "PodDeleted", "a user deleted it"), running(1, rank(2), rank(3)))
+    current = facts(with_problem(missing_node(0), "PodDeleted", "a user deleted it"), running_node(1, rank(2), rank(3)))
 
     assert judge(job(), Status(), current, START + 9).reason == "PodDeleted"
 
@@ -149,8 +153,8 @@ def test_a_restarted_operator_lets_a_running_gang_speak() -> None:
     ongoing = Status(attempt=1, start_time="2025-11-21T04:05:05Z", phase="Running", message="all 4 ranks run")
     current = replace(facts(node(0), node(1)), collector_started_at=START + 3600)
 
-    early = status_of(job(), ongoing, current, START + 3601)
-    late = status_of(job(), early, current, START + 3631)
+    early = compute_status(job(), ongoing, current, START + 3601)
+    late = compute_status(job(), early, current, START + 3631)
 
     # An operator with less information does not replace the report.
     assert early == ongoing.model_copy(update={"observed_generation": 3})
@@ -160,12 +164,15 @@ def test_a_restarted_operator_lets_a_running_gang_speak() -> None:
 
 
 def test_a_restarted_operator_names_no_root_cause_before_all_have_reported() -> None:
-    cut_off, failed = running(0, lost_peer(0, 1.1), rank(1)), running(1, ended(2, 1.0, exit_code=7), rank(3))
+    cut_off, failed = (
+        running_node(0, rank_without_peer(0, 1.1), rank(1)),
+        running_node(1, exited_rank(2, 1.0, exit_code=7), rank(3)),
+    )
     ongoing = Status(attempt=1, start_time="2025-11-21T04:05:05Z", phase="Running")
-    stopping = status_of(job(), ongoing, facts(cut_off, failed), START + 2)
+    stopping = compute_status(job(), ongoing, facts(cut_off, failed), START + 2)
     heard_one = replace(facts(cut_off, node(1)), collector_started_at=START + 3)
 
-    after = status_of(job(), stopping, heard_one, START + 4)
+    after = compute_status(job(), stopping, heard_one, START + 4)
 
     assert (stopping.phase, stopping.message.startswith("Rank 2 ")) == ("Stopping", True)
     assert after == stopping
@@ -173,8 +180,8 @@ def test_a_restarted_operator_names_no_root_cause_before_all_have_reported() -> 
 
 def test_ranks_that_fell_silent_before_they_ran_do_not_run() -> None:
     starting = Status(attempt=1, start_time="2025-11-21T04:05:05Z", phase="Starting")
-    silent = facts(running(0, heard=-60.0), running(1, heard=-60.0))
+    silent = facts(running_node(0, heard=-60.0), running_node(1, heard=-60.0))
 
-    assert status_of(job(), starting, silent, START + 5).phase == "Starting"
+    assert compute_status(job(), starting, silent, START + 5).phase == "Starting"
     ran = starting.model_copy(update={"phase": "Running"})
-    assert status_of(job(), ran, silent, START + 5).phase == "Running"
+    assert compute_status(job(), ran, silent, START + 5).phase == "Running"

@@ -13,7 +13,18 @@ from muster.core.failure.termination_log import read_termination_message
 from muster.core.termination_message import TerminationMessage
 from muster_worker.agent.termination import build_summary
 from muster_worker.contract.schema import AgentPhase, AgentProblem, LauncherEnd, RankReport, RankState, Report
-from unit.core.builders import START, UID, ended, exited, facts, job, node, rank, running, status_of
+from unit.core.builders import (
+    START,
+    UID,
+    compute_status,
+    exited_process,
+    exited_rank,
+    facts,
+    job,
+    node,
+    rank,
+    running_node,
+)
 
 ONGOING = Status(attempt=1, start_time="2025-11-21T04:05:05Z")
 
@@ -37,7 +48,7 @@ def bad(number: int) -> RankReport:
 
 
 def left(number: int, value: TerminationMessage, current: NodeFacts | None = None, exit_code: int = 0) -> NodeFacts:
-    process = replace(exited(20, exit_code=exit_code), termination_message=value)
+    process = replace(exited_process(20, exit_code=exit_code), termination_message=value)
     return node(number, current.agent if current is not None else None, process)
 
 
@@ -49,7 +60,7 @@ def states(status: Status) -> dict[str, str]:
 def test_all_ranks_succeeded_without_a_received_report() -> None:
     current = facts(left(0, word(0, good(0), good(1))), left(1, word(1, good(2), good(3))))
 
-    status = status_of(job(), ONGOING, current, START + 30)
+    status = compute_status(job(), ONGOING, current, START + 30)
 
     assert (status.phase, status.message, states(status)) == (
         "Succeeded",
@@ -59,10 +70,10 @@ def test_all_ranks_succeeded_without_a_received_report() -> None:
 
 
 def test_what_was_heard_before_stays() -> None:
-    heard = running(0, rank(0, step=50), ended(1, 3.0, exit_code=0))
+    heard = running_node(0, rank(0, step=50), exited_rank(1, 3.0, exit_code=0))
     current = facts(left(0, word(0, good(0), good(1)), heard), left(1, word(1, good(2), good(3))))
 
-    status = status_of(job(), ONGOING, current, START + 30)
+    status = compute_status(job(), ONGOING, current, START + 30)
 
     assert states(status) == {"Succeeded": "0-3"}
     assert status.message == "All 4 ranks succeeded at step 50"
@@ -71,7 +82,7 @@ def test_what_was_heard_before_stays() -> None:
 def test_the_first_failure_is_named() -> None:
     current = facts(left(0, word(0, good(0), good(1))), left(1, word(1, bad(2), good(3), exit_code=7), exit_code=7))
 
-    status = status_of(job(), ONGOING, current, START + 30)
+    status = compute_status(job(), ONGOING, current, START + 30)
 
     assert (
         status.message
@@ -83,7 +94,7 @@ def test_the_first_failure_is_named() -> None:
 def test_a_problem_before_the_start_is_reported() -> None:
     problem = word(1, problem=AgentProblem("NoInterface", "no interface matches eth7"))
 
-    status = status_of(job(), Status(), facts(node(0), left(1, problem, exit_code=1)), START + 30)
+    status = compute_status(job(), Status(), facts(node(0), left(1, problem, exit_code=1)), START + 30)
 
     assert status.message.startswith("digits-1 can't work: no interface matches eth7")
 
@@ -93,7 +104,7 @@ def test_a_word_of_something_else_does_not_count(other: dict[str, object]) -> No
     value = replace(word(1, good(2), good(3)), **other)  # type: ignore[arg-type]
     current = facts(left(0, word(0, good(0), good(1))), left(1, value))
 
-    assert status_of(job(), ONGOING, current, START + 30).message.startswith(
+    assert compute_status(job(), ONGOING, current, START + 30).message.startswith(
         "The agent on digits-1 left with exit code 0"
     )
 
@@ -133,7 +144,7 @@ def test_a_job_gets_a_status_with_every_termination_message(parts: dict[str, obj
     value = read_termination_message(text)
     assert value is not None
 
-    status = status_of(job(), ONGOING, facts(running(0, rank(0), rank(1)), left(1, value)), START + 30)
+    status = compute_status(job(), ONGOING, facts(running_node(0, rank(0), rank(1)), left(1, value)), START + 30)
 
     assert status.ranks is not None
     assert sum(entry.count for entry in status.ranks.by_state) == 4

@@ -14,7 +14,7 @@ from muster.core.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, Pro
 from muster.core.reports.merge import merge_report
 from muster_worker.contract.schema import AgentPhase, CommandKind, RankReport, RankState, Report
 from support.searches import examples
-from unit.core.builders import HEARTBEAT_SECONDS, START, T0, UID, command, job, status_of
+from unit.core.builders import HEARTBEAT_SECONDS, START, T0, UID, command, compute_status, job
 from unit.core.simulated import SimulatedNode, World
 
 LINES = (
@@ -193,7 +193,7 @@ def status_after(mail: Sequence[tuple[Report, float]], *, each: bool) -> Status:
                 NodeFacts(node, f"digits-{node}", process, allowed[node], command(CommandKind.STOP, 2.0))
                 for node in range(3)
             )
-            status = status_of(job(3, 2), status, JobFacts(T0, tuple(nodes), HEARTBEAT_SECONDS), START + 5)
+            status = compute_status(job(3, 2), status, JobFacts(T0, tuple(nodes), HEARTBEAT_SECONDS), START + 5)
     return status
 
 

@@ -14,17 +14,17 @@ from muster.core.status.events import list_new_events
 from muster.core.status.refused_status import make_refused_status
 from unit.core.builders import (
     START,
-    done,
-    ended,
-    exited,
+    compute_status,
+    exited_process,
+    exited_rank,
     facts,
+    finished_node,
     job,
-    missing,
+    missing_node,
     node,
     rank,
-    ready,
-    running,
-    status_of,
+    ready_node,
+    running_node,
 )
 
 IMAGE = Problem("ImageNotFound", "image nope:1 doesn't exist: correct spec.image")
@@ -46,35 +46,35 @@ def condition_of(status: Status, kind: str) -> tuple[str, str]:
 
 
 CASES = (
-    (facts(missing(0), missing(1)), ("False", "NodesNotPlaced"), ("False", "Waiting"), "Pending"),
+    (facts(missing_node(0), missing_node(1)), ("False", "NodesNotPlaced"), ("False", "Waiting"), "Pending"),
     (
-        facts(waiting(0, ROOM, placed=False), ready(1)),
+        facts(waiting(0, ROOM, placed=False), ready_node(1)),
         ("False", "Unschedulable"),
         ("False", "Waiting"),
         "Pending",
     ),
-    (facts(waiting(0), ready(1)), ("True", "AllNodesPlaced"), ("False", "Waiting"), "Starting"),
-    (facts(waiting(0, IMAGE), ready(1)), ("True", "AllNodesPlaced"), ("True", "ImageNotFound"), "Starting"),
+    (facts(waiting(0), ready_node(1)), ("True", "AllNodesPlaced"), ("False", "Waiting"), "Starting"),
+    (facts(waiting(0, IMAGE), ready_node(1)), ("True", "AllNodesPlaced"), ("True", "ImageNotFound"), "Starting"),
     (
-        facts(running(0, rank(0)), running(1, rank(2))),
+        facts(running_node(0, rank(0)), running_node(1, rank(2))),
         ("True", "AllNodesPlaced"),
         ("False", "Waiting"),
         "Running",
     ),
     (
-        facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3))),
+        facts(running_node(0, rank(0), rank(1)), running_node(1, rank(2), rank(3))),
         ("True", "AllNodesPlaced"),
         ("False", "NoProblemKnown"),
         "Running",
     ),
     (
-        facts(running(0, ended(0, 3, exit_code=1)), running(1, rank(2))),
+        facts(running_node(0, exited_rank(0, 3, exit_code=1)), running_node(1, rank(2))),
         ("True", "AllNodesPlaced"),
         ("False", "Stopping"),
         "Stopping",
     ),
     (
-        facts(node(0, process=exited(3, exit_code=1)), node(1, process=exited(3, exit_code=1))),
+        facts(node(0, process=exited_process(3, exit_code=1)), node(1, process=exited_process(3, exit_code=1))),
         ("True", "AllNodesPlaced"),
         ("True", "AgentLost"),
         "Failed",
@@ -86,7 +86,7 @@ CASES = (
 def test_placement_and_what_a_person_has_to_solve(
     known: JobFacts, scheduled: tuple[str, str], stalled: tuple[str, str], phase: str
 ) -> None:
-    status = status_of(job(), Status(), known, START + 10)
+    status = compute_status(job(), Status(), known, START + 10)
 
     assert (condition_of(status, "Scheduled"), condition_of(status, "Stalled"), status.phase) == (
         scheduled,
@@ -106,7 +106,7 @@ def test_placement_and_what_a_person_has_to_solve(
             ),
         ),
         (
-            facts(ready(0), waiting(1, ROOM, placed=False), waiting(2, IMAGE), node(3)),
+            facts(ready_node(0), waiting(1, ROOM, placed=False), waiting(2, IMAGE), node(3)),
             (
                 "1 of 4 nodes is ready; digits-2: image nope:1 doesn't exist: correct spec.image; "
                 "digits-1: none of 5 nodes has room; digits-3 has not reported"
@@ -114,7 +114,7 @@ def test_placement_and_what_a_person_has_to_solve(
         ),
         (
             facts(
-                ready(0),
+                ready_node(0),
                 waiting(
                     1,
                     Problem("Unschedulable", "none of 5 nodes has room: 5 lack gpu", "insufficient gpu"),
@@ -139,7 +139,7 @@ def test_placement_and_what_a_person_has_to_solve(
             ),
         ),
         (
-            facts(ready(0), waiting(1, placed=False), waiting(2)),
+            facts(ready_node(0), waiting(1, placed=False), waiting(2)),
             "1 of 3 nodes is ready: digits-1 waits to be scheduled; digits-2 is starting",
         ),
         (
@@ -149,25 +149,25 @@ def test_placement_and_what_a_person_has_to_solve(
     ],
 )
 def test_problems_share_one_sentence(known: JobFacts, message: str) -> None:
-    assert status_of(job(len(known.nodes)), Status(), known, START + 10).message == message
+    assert compute_status(job(len(known.nodes)), Status(), known, START + 10).message == message
 
 
 def test_a_refused_pod_makes_accepted_false() -> None:
     refusal = Problem("InvalidPod", "spec.template.spec.hostname: found x_y; it is no DNS label")
 
-    status = status_of(job(), Status(), replace(facts(missing(0), missing(1)), refusal=refusal), START)
+    status = compute_status(job(), Status(), replace(facts(missing_node(0), missing_node(1)), refusal=refusal), START)
 
     assert condition_of(status, "Accepted") == ("False", "InvalidPod")
     assert condition_of(status, "Stalled") == ("True", "InvalidPod")
     assert (status.phase, condition_of(status, "Failed")[0]) == ("Refused", "False")
     # The phase is Refused only as long as the refusal.
-    assert status_of(job(), status, facts(missing(0), missing(1)), START + 1).phase == "Pending"
+    assert compute_status(job(), status, facts(missing_node(0), missing_node(1)), START + 1).phase == "Pending"
     assert status.message == refusal.message == condition(status, "Accepted").message
 
 
 def test_the_status_of_an_invalid_resource_lists_its_problems() -> None:
     problems = tuple(FieldProblem(f"spec.x{number}", "found 0; allowed are 1 to 9") for number in range(5))
-    before = status_of(job(), Status(), facts(missing(0), missing(1)), START)
+    before = compute_status(job(), Status(), facts(missing_node(0), missing_node(1)), START)
 
     status = make_refused_status(before, InvalidResource(problems), 7, START + 9)
 
@@ -184,12 +184,12 @@ def test_the_status_of_an_invalid_resource_lists_its_problems() -> None:
     assert len(status.conditions) == len(before.conditions)
     assert (status.observed_generation, condition(status, "Accepted").observed_generation) == (7, 7)
     assert make_refused_status(status, InvalidResource(problems), 7, START + 99) == status
-    corrected = status_of(job(), status, facts(missing(0), missing(1)), START + 100)
+    corrected = compute_status(job(), status, facts(missing_node(0), missing_node(1)), START + 100)
     assert (corrected.phase, condition_of(corrected, "Accepted")) == ("Pending", ("True", "Valid"))
 
 
 def test_a_job_that_runs_is_refused_a_change_and_runs_on() -> None:
-    before = status_of(job(), Status(), facts(running(0, rank(0)), running(1, rank(2))), START + 9)
+    before = compute_status(job(), Status(), facts(running_node(0, rank(0)), running_node(1, rank(2))), START + 9)
 
     status = make_refused_status(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10)
 
@@ -211,17 +211,17 @@ def at_generation(number: int, of: Job) -> Job:
 
 @pytest.mark.parametrize("exit_code", [0, 3])
 def test_a_job_that_is_over_stays_what_it_was(exit_code: int) -> None:
-    current = facts(done(0, ended(0, 9, exit_code=exit_code)))
-    over = status_of(at_generation(3, job(1, 1)), Status(), current, START + 10)
+    current = facts(finished_node(0, exited_rank(0, 9, exit_code=exit_code)))
+    over = compute_status(at_generation(3, job(1, 1)), Status(), current, START + 10)
     invalid = InvalidResource((FieldProblem("spec.x", "no"),))
     changed = at_generation(4, job(1, 1))
     suspended = changed.model_copy(update={"spec": changed.spec.model_copy(update={"suspend": True})})
 
-    assert status_of(at_generation(3, job(1, 1)), over, current, START + 20) == over
+    assert compute_status(at_generation(3, job(1, 1)), over, current, START + 20) == over
     for status in (
         make_refused_status(over, invalid, 4, START + 20),
-        status_of(changed, over, current, START + 20),
-        status_of(suspended, over, facts(missing(0)), START + 20),
+        compute_status(changed, over, current, START + 20),
+        compute_status(suspended, over, facts(missing_node(0)), START + 20),
     ):
         accepted = condition(status, "Accepted")
         assert (accepted.status, accepted.reason, accepted.observed_generation) == ("False", "JobIsOver", 4)
@@ -233,8 +233,8 @@ def test_a_job_that_is_over_stays_what_it_was(exit_code: int) -> None:
         assert status == over.model_copy(update={"observed_generation": 4, "conditions": (accepted, *others)})
         assert [note.reason for note in list_new_events(over, status)] == ["Refused"]
         # Reported once, also for later changes; and a later operator decides the same.
-        again = status_of(at_generation(5, job(1, 1)), status, current, START + 30)
-        assert (list_new_events(status, again), again.observed_generation) == ((), 5)
+        again = compute_status(at_generation(5, job(1, 1)), status, current, START + 30)
+        assert (new_events(status, again), again.observed_generation) == ((), 5)
         assert again.final_condition == over.final_condition
 
 
@@ -245,16 +245,16 @@ def test_an_end_that_does_not_name_its_spec_says_nothing_of_a_later_one() -> Non
 
 
 def test_the_start_is_written_before_it_is_sent() -> None:
-    status = status_of(job(), Status(), facts(ready(0), ready(1)), START)
+    status = compute_status(job(), Status(), facts(ready_node(0), ready_node(1)), START)
 
     assert (status.attempt, status.start_time) == (1, "2025-11-21T04:05:05Z")
 
 
 def test_details_name_the_pod_and_its_machine() -> None:
-    current = running(0, ended(0, 3, exit_code=1))
-    current = replace(current, process=replace(current.process, name="digits-0-0", kube_node="worker-1"))
+    current = running_node(0, exited_rank(0, 3, exit_code=1))
+    current = replace(current, process=replace(current.process, name="digits-0-0", machine="worker-1"))
 
-    status = status_of(job(1, 1), Status(), facts(current), START + 4)
+    status = compute_status(job(1, 1), Status(), facts(current), START + 4)
 
     assert status.ranks is not None
     assert [(entry.pod, entry.node_name) for entry in status.ranks.details] == [("digits-0-0", "worker-1")]
@@ -262,8 +262,8 @@ def test_details_name_the_pod_and_its_machine() -> None:
 
 @pytest.mark.parametrize(("is_terminating", "stalled"), [(True, "Waiting"), (False, "Evicted")])
 def test_a_pod_being_deleted_is_no_problem_before_it_is_deleted(stalled: str, *, is_terminating: bool) -> None:
-    taken = running(0, rank(0))
+    taken = running_node(0, rank(0))
     evicted = Problem("Evicted", "a user evicted it")
     leaving = replace(taken, process=replace(taken.process, problem=evicted, is_terminating=is_terminating))
-    status = status_of(job(), Status(), facts(leaving, running(1, rank(2))), START + 5)
+    status = compute_status(job(), Status(), facts(leaving, running_node(1, rank(2))), START + 5)
     assert condition(status, "Stalled").reason == stalled

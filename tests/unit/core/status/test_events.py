@@ -15,19 +15,19 @@ from muster.core.status.refused_status import make_refused_status
 from muster.core.status.significant_change import is_significant_change
 from unit.core.builders import (
     START,
-    ctrl_c,
-    done,
-    ended,
+    compute_status,
+    ctrl_c_request,
+    exited_rank,
     facts,
-    halted,
+    finished_node,
     job,
-    missing,
+    missing_node,
     node,
     rank,
-    ready,
-    running,
-    status_of,
-    stopped,
+    ready_node,
+    running_node,
+    stopped_node,
+    stopped_rank,
 )
 
 ROOM = Problem("Unschedulable", "none of 5 nodes has room")
@@ -56,7 +56,7 @@ def statuses(*steps: tuple[Job, JobFacts]) -> list[Status]:
     result = [Status()]
     for seconds, (a_job, known) in enumerate(steps):
         for _ in range(2):
-            result.append(status_of(a_job, result[-1], known, START + seconds))
+            result.append(compute_status(a_job, result[-1], known, START + seconds))
     return result
 
 
@@ -68,17 +68,17 @@ def story(*steps: tuple[Job, JobFacts]) -> list[JobEvent]:
 STEPS = ("Started", "Suspended", "Resumed", "Completed", "Failed", "Refused")
 START_TOLD = ("Normal", "Started", "The node is ready: 1 rank is started (attempt 1)")
 CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[Words]]] = (
-    ([(asked(), facts(missing(0))), (asked(), facts(node(0)))], []),
+    ([(asked(), facts(missing_node(0))), (asked(), facts(node(0)))], []),
     (
         [
-            (asked(), facts(ready(0))),
-            (asked(), facts(running(0, rank(0)))),
-            (asked(), facts(done(0, ended(0, 3, exit_code=0)))),
+            (asked(), facts(ready_node(0))),
+            (asked(), facts(running_node(0, rank(0)))),
+            (asked(), facts(finished_node(0, exited_rank(0, 3, exit_code=0)))),
         ],
         [START_TOLD, ("Normal", "Completed", "The rank succeeded")],
     ),
     (
-        [(asked(), facts(ready(0))), (asked(), facts(halted(0, ended(0, 3, exit_code=7))))],
+        [(asked(), facts(ready_node(0))), (asked(), facts(stopped_node(0, exited_rank(0, 3, exit_code=7))))],
         [START_TOLD, ("Warning", "Failed", "Rank 0 on digits-0 failed with exit code 7")],
     ),
     (
@@ -89,16 +89,16 @@ CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[Words]]] = (
         ],
     ),
     (
-        [(asked(), replace(facts(missing(0)), refusal=Problem("InvalidPod", "no such field: spec.template.x")))],
+        [(asked(), replace(facts(missing_node(0)), refusal=Problem("InvalidPod", "no such field: spec.template.x")))],
         [("Warning", "Refused", "no such field: spec.template.x")],
     ),
     (
         [
-            (asked(), facts(ready(0))),
-            (asked(suspend=True), facts(running(0, rank(0)))),
-            (asked(suspend=True), facts(halted(0, stopped(0, 3)))),
-            (asked(suspend=True), facts(missing(0))),
-            (asked(), facts(missing(0))),
+            (asked(), facts(ready_node(0))),
+            (asked(suspend=True), facts(running_node(0, rank(0)))),
+            (asked(suspend=True), facts(stopped_node(0, stopped_rank(0, 3)))),
+            (asked(suspend=True), facts(missing_node(0))),
+            (asked(), facts(missing_node(0))),
         ],
         [
             START_TOLD,
@@ -136,7 +136,7 @@ def test_a_refused_resource_gets_another_event_only_for_another_problem() -> Non
 
 
 def test_a_long_message_fits_an_event() -> None:
-    long = replace(facts(missing(0)), refusal=Problem("InvalidPod", "é" * 5000))
+    long = replace(facts(missing_node(0)), refusal=Problem("InvalidPod", "é" * 5000))
 
     (note,) = story((asked(), long))
 
@@ -145,10 +145,10 @@ def test_a_long_message_fits_an_event() -> None:
 
 def status_at(*nodes: NodeFacts, at: float = 10) -> Status:
     before = Status(attempt=1, start_time="2025-11-21T04:05:05Z")
-    return status_of(job(2, 1), before, facts(*nodes), START + at)
+    return compute_status(job(2, 1), before, facts(*nodes), START + at)
 
 
-RUNS = status_at(running(0, rank(0, step=5, highest_step_at=START)), running(1, rank(1, step=5, highest_step_at=START)))
+RUNS = status_at(running_node(0, rank(0, step=5, stepped_at=START)), running_node(1, rank(1, step=5, stepped_at=START)))
 
 
 @pytest.mark.parametrize(
@@ -157,21 +157,26 @@ RUNS = status_at(running(0, rank(0, step=5, highest_step_at=START)), running(1, 
         (RUNS, False),
         (
             status_at(
-                running(0, rank(0, step=9, highest_step_at=START + 1)),
-                running(1, rank(1, step=50, highest_step_at=START + 1)),
+                running_node(0, rank(0, step=9, stepped_at=START + 1)),
+                running_node(1, rank(1, step=50, stepped_at=START + 1)),
             ),
             False,
         ),
-        (status_at(running(0, rank(0)), running(1, ended(1, 9, exit_code=0))), True),
-        (status_at(running(0, rank(0)), running(1, ended(1, 9, exit_code=1))), True),
+        (status_at(running_node(0, rank(0)), running_node(1, exited_rank(1, 9, exit_code=0))), True),
+        (status_at(running_node(0, rank(0)), running_node(1, exited_rank(1, 9, exit_code=1))), True),
         # It does not report any more.
-        (status_at(running(0, rank(0)), running(1, rank(1), heard=-10)), True),
+        (status_at(running_node(0, rank(0)), running_node(1, rank(1), heard=-10)), True),
         (RUNS.model_copy(update={"attempt": 2}), True),
         (RUNS.model_copy(update={"start_time": None}), True),
         (RUNS.model_copy(update={"observed_generation": 4}), True),
         (RUNS.model_copy(update={"phase": "Stopping"}), True),
         (
-            status_of(job(2, 1), RUNS, facts(running(0, rank(0)), running(1, rank(1)), stop=ctrl_c(9)), START + 10),
+            compute_status(
+                job(2, 1),
+                RUNS,
+                facts(running_node(0, rank(0)), running_node(1, rank(1)), stop=ctrl_c_request(9)),
+                START + 10,
+            ),
             True,
         ),
     ],

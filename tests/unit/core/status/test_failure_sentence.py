@@ -12,24 +12,24 @@ from unit.core.builders import (
     START,
     agent,
     command,
-    ctrl_c,
-    done,
-    ended,
-    exited,
+    compute_status,
+    ctrl_c_request,
+    exited_launcher,
+    exited_process,
+    exited_rank,
     facts,
-    halted,
+    finished_node,
     job,
-    launcher,
-    lost_peer,
-    missing,
+    missing_node,
     node,
     rank,
-    ready,
-    running,
-    silence,
-    status_of,
-    stopped,
-    terminated,
+    rank_without_peer,
+    ready_node,
+    running_node,
+    stopped_node,
+    stopped_rank,
+    with_sigterm,
+    without_reports,
 )
 
 
@@ -72,8 +72,8 @@ CASES = (
     Case(
         "exit code",
         facts(
-            halted(0, lost_peer(0, 1.1), ended(1, 1.0, exit_code=7, step=12)),
-            halted(1, stopped(2, 1.3), stopped(3, 1.3)),
+            stopped_node(0, rank_without_peer(0, 1.1), exited_rank(1, 1.0, exit_code=7, step=12)),
+            stopped_node(1, stopped_rank(2, 1.3), stopped_rank(3, 1.3)),
         ),
         "Rank 1 on digits-0 failed with exit code 7 at step 12; 2 others were stopped, 1 cut off",
         "RankFailed",
@@ -82,12 +82,12 @@ CASES = (
     Case(
         "raise",
         facts(
-            halted(
+            stopped_node(
                 0,
-                stopped(0, 1.3, "loading data"),
-                ended(1, 1.0, exit_code=1, step=12, lines=(*TRACEBACK, "ValueError: bad label")),
+                stopped_rank(0, 1.3, "loading data"),
+                exited_rank(1, 1.0, exit_code=1, step=12, lines=(*TRACEBACK, "ValueError: bad label")),
             ),
-            halted(1, stopped(2, 1.3, "all_reduce"), stopped(3, 1.3, "train.py:27 in main")),
+            stopped_node(1, stopped_rank(2, 1.3, "all_reduce"), stopped_rank(3, 1.3, "train.py:27 in main")),
         ),
         "Rank 1 on digits-0 failed with exit code 1 at step 12: ValueError: bad label; "
         "1 other was at train.py:27 in main, 1 in all_reduce, 1 loading data",
@@ -97,13 +97,13 @@ CASES = (
     Case(
         "kill -9, torchrun ends the sibling",
         facts(
-            halted(0, lost_peer(0, 10.13, "all_reduce"), lost_peer(1, 10.14, "all_reduce")),
-            halted(1, lost_peer(2, 10.12, "all_reduce"), stopped(3, 10.4, "all_reduce")),
-            halted(
+            stopped_node(0, rank_without_peer(0, 10.13, "all_reduce"), rank_without_peer(1, 10.14, "all_reduce")),
+            stopped_node(1, rank_without_peer(2, 10.12, "all_reduce"), stopped_rank(3, 10.4, "all_reduce")),
+            stopped_node(
                 2,
-                ended(4, 10.0, signal=9, step=1200),
-                ended(5, 10.1, signal=15, activity="all_reduce"),
-                launched=launcher(10.3, 1),
+                exited_rank(4, 10.0, signal=9, step=1200),
+                exited_rank(5, 10.1, signal=15, activity="all_reduce"),
+                launched=exited_launcher(10.3, 1),
             ),
         ),
         "Rank 4 on digits-2 was killed by SIGKILL at step 1200; 5 others were in all_reduce",
@@ -112,7 +112,10 @@ CASES = (
     ),
     Case(
         "kill -9, a secondary failure seen a little earlier",
-        facts(halted(0, lost_peer(0, 0.99), lost_peer(1, 0.98)), halted(1, ended(2, 1.0, signal=9), stopped(3, 1.2))),
+        facts(
+            stopped_node(0, rank_without_peer(0, 0.99), rank_without_peer(1, 0.98)),
+            stopped_node(1, exited_rank(2, 1.0, signal=9), stopped_rank(3, 1.2)),
+        ),
         "Rank 2 on digits-1 was killed by SIGKILL; 2 others were cut off, 1 stopped",
         "RankKilled",
         {"Failed": "2", "Stopped": "0-1,3"},
@@ -120,8 +123,8 @@ CASES = (
     Case(
         "segmentation fault",
         facts(
-            halted(0, stopped(0, 2), stopped(1, 2)),
-            halted(1, ended(2, 1.0, signal=11, lines=("some warning",)), stopped(3, 2)),
+            stopped_node(0, stopped_rank(0, 2), stopped_rank(1, 2)),
+            stopped_node(1, exited_rank(2, 1.0, signal=11, lines=("some warning",)), stopped_rank(3, 2)),
         ),
         "Rank 2 on digits-1 crashed with SIGSEGV; 3 others were stopped",
         "RankKilled",
@@ -130,8 +133,14 @@ CASES = (
     Case(
         "os._exit, the activity is in the others' tracebacks",
         facts(
-            halted(0, ended(0, 1.1, exit_code=1, lines=IN_ALL_REDUCE), ended(1, 1.1, exit_code=1, lines=IN_ALL_REDUCE)),
-            halted(1, ended(2, 1.0, exit_code=3, step=3), ended(3, 1.1, exit_code=1, lines=IN_ALL_REDUCE)),
+            stopped_node(
+                0,
+                exited_rank(0, 1.1, exit_code=1, lines=IN_ALL_REDUCE),
+                exited_rank(1, 1.1, exit_code=1, lines=IN_ALL_REDUCE),
+            ),
+            stopped_node(
+                1, exited_rank(2, 1.0, exit_code=3, step=3), exited_rank(3, 1.1, exit_code=1, lines=IN_ALL_REDUCE)
+            ),
         ),
         "Rank 2 on digits-1 failed with exit code 3 at step 3; 3 others were in all_reduce",
         "RankFailed",
@@ -140,8 +149,8 @@ CASES = (
     Case(
         "a rank that ends early",
         facts(
-            halted(0, ended(0, 2.0, exit_code=1, lines=IN_ALL_REDUCE), stopped(1, 2.4)),
-            halted(1, ended(2, 1.0, exit_code=0, step=3), lost_peer(3, 2.1)),
+            stopped_node(0, exited_rank(0, 2.0, exit_code=1, lines=IN_ALL_REDUCE), stopped_rank(1, 2.4)),
+            stopped_node(1, exited_rank(2, 1.0, exit_code=0, step=3), rank_without_peer(3, 2.1)),
         ),
         "Rank 2 on digits-1 ended early with exit code 0 at step 3; "
         "rank 0 on digits-0 then failed with exit code 1 in all_reduce: RuntimeError: Connection reset by peer; "
@@ -151,21 +160,21 @@ CASES = (
     ),
     Case(
         "fewer ranks than asked for",
-        facts(done(0, ended(0, 3.0, exit_code=0)), done(1, ended(2, 3.0, exit_code=0))),
+        facts(finished_node(0, exited_rank(0, 3.0, exit_code=0)), finished_node(1, exited_rank(2, 3.0, exit_code=0))),
         "The job asked for 4 ranks (2 nodes x 2), 2 were seen (0,2)",
         "WorldSizeMismatch",
         {"Pending": "1,3", "Succeeded": "0,2"},
     ),
     Case(
         "one node's ranks are the other's",
-        facts(done(0, ended(0, 3.0, exit_code=0)), done(1, ended(0, 3.0, exit_code=0))),
+        facts(finished_node(0, exited_rank(0, 3.0, exit_code=0)), finished_node(1, exited_rank(0, 3.0, exit_code=0))),
         "The job asked for 4 ranks (2 nodes x 2), 1 was seen (0)",
         "WorldSizeMismatch",
         {"Pending": "1-3", "Succeeded": "0"},
     ),
     Case(
         "no rank seen at all",
-        facts(done(0, launched=launcher(2.0, 0)), done(1, launched=launcher(2.0, 0))),
+        facts(finished_node(0, launched=exited_launcher(2.0, 0)), finished_node(1, launched=exited_launcher(2.0, 0))),
         "The job asked for 4 ranks (2 nodes x 2), none were seen",
         "WorldSizeMismatch",
         {"Pending": "0-3"},
@@ -173,8 +182,12 @@ CASES = (
     Case(
         "a command that does not exist",
         facts(
-            halted(0, ended(0, 0.1, reason="CommandNotFound"), ended(1, 0.1, reason="CommandNotFound")),
-            halted(1, ended(2, 0.1, reason="CommandNotFound"), ended(3, 0.1, reason="CommandNotFound")),
+            stopped_node(
+                0, exited_rank(0, 0.1, reason="CommandNotFound"), exited_rank(1, 0.1, reason="CommandNotFound")
+            ),
+            stopped_node(
+                1, exited_rank(2, 0.1, reason="CommandNotFound"), exited_rank(3, 0.1, reason="CommandNotFound")
+            ),
         ),
         "All 4 ranks failed the same way: python was not found",
         "CommandNotFound",
@@ -183,8 +196,8 @@ CASES = (
     Case(
         "a command that can't be executed on one node",
         facts(
-            halted(0, stopped(0, 1), stopped(1, 1)),
-            halted(1, ended(2, 0.1, reason="CommandNotExecutable"), stopped(3, 1)),
+            stopped_node(0, stopped_rank(0, 1), stopped_rank(1, 1)),
+            stopped_node(1, exited_rank(2, 0.1, reason="CommandNotExecutable"), stopped_rank(3, 1)),
         ),
         "Rank 2 on digits-1 could not start: python is not executable; 3 others were stopped",
         "CommandNotExecutable",
@@ -193,8 +206,12 @@ CASES = (
     Case(
         "a script that isn't there",
         facts(
-            halted(0, *(ended(n, 0.2, exit_code=2, lines=("python: can't open file '/x/train.py'",)) for n in (0, 1))),
-            halted(1, *(ended(n, 0.3, exit_code=2, lines=("python: can't open file '/x/train.py'",)) for n in (2, 3))),
+            stopped_node(
+                0, *(exited_rank(n, 0.2, exit_code=2, lines=("python: can't open file '/x/train.py'",)) for n in (0, 1))
+            ),
+            stopped_node(
+                1, *(exited_rank(n, 0.3, exit_code=2, lines=("python: can't open file '/x/train.py'",)) for n in (2, 3))
+            ),
         ),
         "All 4 ranks failed the same way with exit code 2: python: can't open file '/x/train.py'",
         "RankFailed",
@@ -203,8 +220,8 @@ CASES = (
     Case(
         "an import error that some ranks did not live to see",
         facts(
-            halted(0, ended(0, 1.0, exit_code=1, lines=(NOPE,)), ended(1, 1.1, signal=15)),
-            halted(1, ended(2, 1.0, exit_code=1, lines=(f"[rank2]: {NOPE}",)), stopped(3, 1.1)),
+            stopped_node(0, exited_rank(0, 1.0, exit_code=1, lines=(NOPE,)), exited_rank(1, 1.1, signal=15)),
+            stopped_node(1, exited_rank(2, 1.0, exit_code=1, lines=(f"[rank2]: {NOPE}",)), stopped_rank(3, 1.1)),
         ),
         f"2 ranks failed the same way (0,2): {NOPE}; 2 others were stopped",
         "RankFailed",
@@ -213,8 +230,12 @@ CASES = (
     Case(
         "an import error that the stop met on its way out",
         facts(
-            halted(0, ended(0, 1.0, exit_code=1, lines=(NOPE,)), ended(1, 1.1, signal=15, lines=(NOPE,), stopped=True)),
-            halted(1, ended(2, 1.1, exit_code=1, lines=(NOPE,), stopped=True), stopped(3, 1.1)),
+            stopped_node(
+                0,
+                exited_rank(0, 1.0, exit_code=1, lines=(NOPE,)),
+                exited_rank(1, 1.1, signal=15, lines=(NOPE,), stopped=True),
+            ),
+            stopped_node(1, exited_rank(2, 1.1, exit_code=1, lines=(NOPE,), stopped=True), stopped_rank(3, 1.1)),
         ),
         f"3 ranks failed the same way (0-2): {NOPE}; 1 other was stopped",
         "RankFailed",
@@ -223,7 +244,8 @@ CASES = (
     Case(
         "the kernel killed two ranks of a node",
         facts(
-            halted(0, stopped(0, 2), stopped(1, 2)), halted(1, ended(2, 1.1, signal=9), ended(3, 1.0, signal=9, step=8))
+            stopped_node(0, stopped_rank(0, 2), stopped_rank(1, 2)),
+            stopped_node(1, exited_rank(2, 1.1, signal=9), exited_rank(3, 1.0, signal=9, step=8)),
         ),
         "2 ranks were killed by SIGKILL (2-3), rank 3 on digits-1 first at step 8; 2 others were stopped",
         "RankKilled",
@@ -232,7 +254,8 @@ CASES = (
     Case(
         "failures without a word are not the same failure",
         facts(
-            halted(0, ended(0, 1.1, exit_code=1), stopped(1, 2)), halted(1, ended(2, 1.0, exit_code=1), stopped(3, 2))
+            stopped_node(0, exited_rank(0, 1.1, exit_code=1), stopped_rank(1, 2)),
+            stopped_node(1, exited_rank(2, 1.0, exit_code=1), stopped_rank(3, 2)),
         ),
         "Rank 2 on digits-1 failed with exit code 1; 2 others were stopped, 1 failing too",
         "RankFailed",
@@ -240,14 +263,19 @@ CASES = (
     ),
     Case(
         "a command of the node that does not exist",
-        facts(*(halted(n, launched=not_found(0.1)) for n in (0, 1))),
+        facts(*(stopped_node(n, launched=not_found(0.1)) for n in (0, 1))),
         "command failed the same way on 2 nodes (digits-0, digits-1): python was not found",
         "CommandNotFound",
         {"Pending": "0-3"},
     ),
     Case(
         "an outside service refuses all of them",
-        facts(*(halted(n, *(ended(2 * n + i, 1.0, exit_code=1, lines=(REFUSED,)) for i in (0, 1))) for n in (0, 1))),
+        facts(
+            *(
+                stopped_node(n, *(exited_rank(2 * n + i, 1.0, exit_code=1, lines=(REFUSED,)) for i in (0, 1)))
+                for n in (0, 1)
+            )
+        ),
         f"All 4 ranks failed the same way: {REFUSED}",
         "RankFailed",
         {"Failed": "0-3"},
@@ -255,9 +283,11 @@ CASES = (
     Case(
         "the stop overtook a rank that was still leaving with its own error",
         facts(
-            halted(0, lost_peer(0, 1.0), stopped(1, 1.2)),
-            halted(
-                1, ended(2, 1.1, signal=15, stopped=True, lines=("ValueError: bad label",), step=4), stopped(3, 1.2)
+            stopped_node(0, rank_without_peer(0, 1.0), stopped_rank(1, 1.2)),
+            stopped_node(
+                1,
+                exited_rank(2, 1.1, signal=15, stopped=True, lines=("ValueError: bad label",), step=4),
+                stopped_rank(3, 1.2),
             ),
         ),
         "Rank 2 on digits-1 failed at step 4: ValueError: bad label; 2 others were stopped, 1 cut off",
@@ -267,8 +297,8 @@ CASES = (
     Case(
         "two different errors: the first is named, both failed",
         facts(
-            halted(0, ended(0, 1.0, exit_code=1, lines=("ValueError: a",)), stopped(1, 1.5)),
-            halted(1, ended(2, 1.1, exit_code=1, lines=("KeyError: 'b'",)), stopped(3, 1.5)),
+            stopped_node(0, exited_rank(0, 1.0, exit_code=1, lines=("ValueError: a",)), stopped_rank(1, 1.5)),
+            stopped_node(1, exited_rank(2, 1.1, exit_code=1, lines=("KeyError: 'b'",)), stopped_rank(3, 1.5)),
         ),
         "Rank 0 on digits-0 failed with exit code 1: ValueError: a; 2 others were stopped, 1 failing too",
         "RankFailed",
@@ -278,7 +308,9 @@ CASES = (
         "torchrun without torch",
         facts(
             *(
-                halted(n, launched=launcher(0.1 + n, 1, lines=("/usr/bin/python3: No module named torch",)))
+                stopped_node(
+                    n, launched=exited_launcher(0.1 + n, 1, lines=("/usr/bin/python3: No module named torch",))
+                )
                 for n in (0, 1)
             )
         ),
@@ -289,8 +321,13 @@ CASES = (
     Case(
         "torchrun killed takes its ranks along",
         facts(
-            halted(0, ended(0, 1.0, signal=9), ended(1, 1.01, reason="WrapperLost"), launched=launcher(1.0, signal=9)),
-            halted(1, lost_peer(2, 1.1, "all_reduce"), stopped(3, 1.5, "all_reduce")),
+            stopped_node(
+                0,
+                exited_rank(0, 1.0, signal=9),
+                exited_rank(1, 1.01, reason="WrapperLost"),
+                launched=exited_launcher(1.0, signal=9),
+            ),
+            stopped_node(1, rank_without_peer(2, 1.1, "all_reduce"), stopped_rank(3, 1.5, "all_reduce")),
         ),
         "torchrun on digits-0 was killed by SIGKILL; 2 others were in all_reduce",
         "LauncherFailed",
@@ -299,8 +336,15 @@ CASES = (
     Case(
         "the agent kills torchrun after it has stopped the ranks",
         facts(
-            halted(0, ended(0, 1.0, signal=9), stopped(1, 1.1), launched=launcher(1.2, signal=9, stopped=True)),
-            halted(1, stopped(2, 1.1), stopped(3, 1.1), launched=launcher(1.2, signal=9, stopped=True)),
+            stopped_node(
+                0,
+                exited_rank(0, 1.0, signal=9),
+                stopped_rank(1, 1.1),
+                launched=exited_launcher(1.2, signal=9, stopped=True),
+            ),
+            stopped_node(
+                1, stopped_rank(2, 1.1), stopped_rank(3, 1.1), launched=exited_launcher(1.2, signal=9, stopped=True)
+            ),
         ),
         "Rank 0 on digits-0 was killed by SIGKILL; 3 others were stopped",
         "RankKilled",
@@ -309,13 +353,15 @@ CASES = (
     Case(
         "the command fails after its ranks succeeded",
         facts(
-            done(
+            finished_node(
                 0,
-                ended(0, 1.0, exit_code=0),
-                ended(1, 1.0, exit_code=0),
-                launched=launcher(2.0, 3, lines=("no space left",)),
+                exited_rank(0, 1.0, exit_code=0),
+                exited_rank(1, 1.0, exit_code=0),
+                launched=exited_launcher(2.0, 3, lines=("no space left",)),
             ),
-            done(1, ended(2, 1.0, exit_code=0), ended(3, 1.0, exit_code=0), launched=launcher(2.0, 0)),
+            finished_node(
+                1, exited_rank(2, 1.0, exit_code=0), exited_rank(3, 1.0, exit_code=0), launched=exited_launcher(2.0, 0)
+            ),
         ),
         "torchrun on digits-0 failed with exit code 3: no space left; 2 others were done",
         "LauncherFailed",
@@ -323,7 +369,10 @@ CASES = (
     ),
     Case(
         "a wrapper lost",
-        facts(halted(0, ended(0, 1.0, reason="WrapperLost"), stopped(1, 2)), halted(1, stopped(2, 2), stopped(3, 2))),
+        facts(
+            stopped_node(0, exited_rank(0, 1.0, reason="WrapperLost"), stopped_rank(1, 2)),
+            stopped_node(1, stopped_rank(2, 2), stopped_rank(3, 2)),
+        ),
         "Rank 0 on digits-0 was lost with the process that watched it; 3 others were stopped",
         "WrapperLost",
         {"Failed": "0", "Stopped": "1-3"},
@@ -331,9 +380,12 @@ CASES = (
     Case(
         "an agent killed",
         facts(
-            halted(0, lost_peer(0, 3.1, "all_reduce"), lost_peer(1, 3.1, "all_reduce")),
+            stopped_node(0, rank_without_peer(0, 3.1, "all_reduce"), rank_without_peer(1, 3.1, "all_reduce")),
             node(
-                1, agent(1, AgentPhase.RUNNING, (rank(2), rank(3))), exited(3.2, signal=9), command(CommandKind.START)
+                1,
+                agent(1, AgentPhase.RUNNING, (rank(2), rank(3))),
+                exited_process(3.2, signal=9),
+                command(CommandKind.START),
             ),
         ),
         "The agent on digits-1 was killed by SIGKILL; 2 others were in all_reduce",
@@ -343,8 +395,13 @@ CASES = (
     Case(
         "an agent that never came up",
         facts(
-            ready(0),
-            node(1, process=exited(-4, exit_code=1, problem=Problem("AgentNeedsPython", "the image has no python3"))),
+            ready_node(0),
+            node(
+                1,
+                process=exited_process(
+                    -4, exit_code=1, problem=Problem("AgentNeedsPython", "the image has no python3")
+                ),
+            ),
         ),
         "digits-1: the image has no python3; 2 others were not started",
         "AgentNeedsPython",
@@ -353,7 +410,9 @@ CASES = (
     ),
     Case(
         "no interface matches",
-        facts(ready(0), node(1, agent(1, AgentPhase.READY, problem="no interface matches eth7: there are lo, eth0"))),
+        facts(
+            ready_node(0), node(1, agent(1, AgentPhase.READY, problem="no interface matches eth7: there are lo, eth0"))
+        ),
         "digits-1 can't work: no interface matches eth7: there are lo, eth0; 2 others were not started",
         "NodeProblem",
         {"Pending": "0-3"},
@@ -362,8 +421,8 @@ CASES = (
     Case(
         "a user ended a node",
         facts(
-            terminated(done(0, stopped(0, 1.0), stopped(1, 1.0)), 1.0),
-            halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1)),
+            with_sigterm(finished_node(0, stopped_rank(0, 1.0), stopped_rank(1, 1.0)), 1.0),
+            stopped_node(1, rank_without_peer(2, 1.1), rank_without_peer(3, 1.1)),
         ),
         "digits-0 was stopped, but not by muster; 2 others were cut off",
         "NodeStopped",
@@ -372,8 +431,8 @@ CASES = (
     Case(
         "a user ended a node, and muster the rest of it",
         facts(
-            terminated(halted(0, stopped(0, 1.4), stopped(1, 1.4)), 1.0, final_since=1.2),
-            halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1)),
+            with_sigterm(stopped_node(0, stopped_rank(0, 1.4), stopped_rank(1, 1.4)), 1.0, final_since=1.2),
+            stopped_node(1, rank_without_peer(2, 1.1), rank_without_peer(3, 1.1)),
         ),
         "digits-0 was stopped, but not by muster; 2 others were cut off",
         "NodeStopped",
@@ -382,8 +441,8 @@ CASES = (
     Case(
         "muster ended a node, and a user killed it",
         facts(
-            terminated(halted(0, stopped(0, 1.4), stopped(1, 1.4)), 1.3, final_since=1.2),
-            halted(1, ended(2, 1.1, exit_code=7), stopped(3, 1.4)),
+            with_sigterm(stopped_node(0, stopped_rank(0, 1.4), stopped_rank(1, 1.4)), 1.3, final_since=1.2),
+            stopped_node(1, exited_rank(2, 1.1, exit_code=7), stopped_rank(3, 1.4)),
         ),
         "Rank 2 on digits-1 failed with exit code 7; 3 others were stopped",
         "RankFailed",
@@ -391,7 +450,7 @@ CASES = (
     ),
     Case(
         "a node was deleted",
-        facts(missing(0), halted(1, lost_peer(2, 1.1), lost_peer(3, 1.1))),
+        facts(missing_node(0), stopped_node(1, rank_without_peer(2, 1.1), rank_without_peer(3, 1.1))),
         "digits-0 was removed, but not by muster; 2 others were cut off",
         "NodeLost",
         {"Failed": "0-1", "Stopped": "2-3"},
@@ -399,9 +458,9 @@ CASES = (
     Case(
         "Ctrl-C",
         facts(
-            halted(0, stopped(0, 5.1, "all_reduce", 120), stopped(1, 5.1, "all_reduce", 121)),
-            halted(1, lost_peer(2, 5.2, "all_reduce", 120), stopped(3, 5.1, "backward", 120)),
-            stop=ctrl_c(5.0),
+            stopped_node(0, stopped_rank(0, 5.1, "all_reduce", 120), stopped_rank(1, 5.1, "all_reduce", 121)),
+            stopped_node(1, rank_without_peer(2, 5.2, "all_reduce", 120), stopped_rank(3, 5.1, "backward", 120)),
+            stop=ctrl_c_request(5.0),
         ),
         "Stopped by Ctrl-C at step 120; 3 ranks were in all_reduce, 1 in backward",
         "StopRequested",
@@ -410,9 +469,9 @@ CASES = (
     Case(
         "a failure just before Ctrl-C",
         facts(
-            halted(0, ended(0, 4.9, exit_code=7), stopped(1, 5.1)),
-            halted(1, stopped(2, 5.1), stopped(3, 5.1)),
-            stop=ctrl_c(5.0),
+            stopped_node(0, exited_rank(0, 4.9, exit_code=7), stopped_rank(1, 5.1)),
+            stopped_node(1, stopped_rank(2, 5.1), stopped_rank(3, 5.1)),
+            stop=ctrl_c_request(5.0),
         ),
         "Rank 0 on digits-0 failed with exit code 7; 3 others were stopped",
         "RankFailed",
@@ -420,7 +479,7 @@ CASES = (
     ),
     Case(
         "a single rank's lost connection is its own failure",
-        facts(halted(0, ended(0, 1.0, exit_code=1, lines=("BrokenPipeError: [Errno 32] Broken pipe",)))),
+        facts(stopped_node(0, exited_rank(0, 1.0, exit_code=1, lines=("BrokenPipeError: [Errno 32] Broken pipe",)))),
         "Rank 0 on digits-0 failed with exit code 1: BrokenPipeError: [Errno 32] Broken pipe",
         "RankFailed",
         {"Failed": "0"},
@@ -428,7 +487,10 @@ CASES = (
     ),
     Case(
         "an unobserved end",
-        facts(done(0, rank(0), ended(1, 1, exit_code=0)), done(1, ended(2, 1, exit_code=0), ended(3, 1, exit_code=0))),
+        facts(
+            finished_node(0, rank(0), exited_rank(1, 1, exit_code=0)),
+            finished_node(1, exited_rank(2, 1, exit_code=0), exited_rank(3, 1, exit_code=0)),
+        ),
         "All nodes ended, but not all of the 4 ranks reported how; 3 ranks were done, 1 unknown",
         "RanksLost",
         {"Succeeded": "1-3", "Unknown": "0"},
@@ -438,7 +500,7 @@ CASES = (
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_the_message_describes_the_end(case: Case) -> None:
-    status = status_of(job(len(case.facts.nodes), case.procs), Status(), case.facts, START + 20)
+    status = compute_status(job(len(case.facts.nodes), case.procs), Status(), case.facts, START + 20)
 
     failed = next(entry for entry in status.conditions if entry.type == "Failed")
     assert status.message == case.message
@@ -451,9 +513,9 @@ def test_the_message_describes_the_end(case: Case) -> None:
 
 
 def test_a_nodes_problem_counts_though_another_is_silent() -> None:
-    current = facts(silence(ready(0)), node(1, agent(1, AgentPhase.READY, problem="no address")))
+    current = facts(without_reports(ready_node(0)), node(1, agent(1, AgentPhase.READY, problem="no address")))
 
-    assert status_of(job(), Status(), current, START).message.startswith("digits-1 can't work: no address")
+    assert compute_status(job(), Status(), current, START).message.startswith("digits-1 can't work: no address")
 
 
 @pytest.mark.parametrize(
@@ -468,18 +530,18 @@ def test_a_nodes_problem_counts_though_another_is_silent() -> None:
     ],
 )
 def test_a_ranks_words_are_cleaned(lines: Sequence[str], message: str) -> None:
-    current = facts(halted(0, ended(0, 1.0, exit_code=1, lines=lines)))
+    current = facts(stopped_node(0, exited_rank(0, 1.0, exit_code=1, lines=lines)))
 
-    status = status_of(job(1, 1), Status(), current, START + 2)
+    status = compute_status(job(1, 1), Status(), current, START + 2)
 
     assert status.message == f"Rank 0 on digits-0 failed with exit code 1: {message}"
 
 
 def test_details_are_the_first_sixteen_with_the_root_cause_at_their_head() -> None:
-    ranks = [lost_peer(number, 1.1) for number in range(40)]
-    ranks[33] = ended(33, 1.2, signal=9)
+    ranks = [rank_without_peer(number, 1.1) for number in range(40)]
+    ranks[33] = exited_rank(33, 1.2, signal=9)
 
-    status = status_of(job(1, 40), Status(), facts(halted(0, *ranks)), START + 2)
+    status = compute_status(job(1, 40), Status(), facts(stopped_node(0, *ranks)), START + 2)
 
     assert status.ranks is not None
     assert [entry.rank for entry in status.ranks.details] == [33, *range(15)]
@@ -489,9 +551,9 @@ def test_details_are_the_first_sixteen_with_the_root_cause_at_their_head() -> No
 
 
 def test_the_message_names_the_cause_while_the_others_are_being_stopped() -> None:
-    current = facts(running(0, rank(0), rank(1)), running(1, ended(2, 1.0, signal=9), rank(3)))
+    current = facts(running_node(0, rank(0), rank(1)), running_node(1, exited_rank(2, 1.0, signal=9), rank(3)))
 
-    status = status_of(job(), Status(), current, START + 1)
+    status = compute_status(job(), Status(), current, START + 1)
 
     assert status.phase == "Stopping"
     assert status.message == "Rank 2 on digits-1 was killed by SIGKILL; 3 others were still running"

@@ -26,7 +26,19 @@ from muster.core.status.significant_change import is_significant_change
 from muster.core.status.summarise import summarise
 from muster_worker.contract.schema import AgentPhase, CommandKind
 from support.searches import examples
-from unit.core.builders import START, T0, agent, command, ctrl_c, ended, facts, job, missing, node, rank
+from unit.core.builders import (
+    START,
+    T0,
+    agent,
+    command,
+    ctrl_c_request,
+    exited_rank,
+    facts,
+    job,
+    missing_node,
+    node,
+    rank,
+)
 
 POLICY = FailurePolicy(max_restarts=30)
 
@@ -94,7 +106,7 @@ def stepping(
 def over(running: RankFacts, at: float, signal: int | None = None, *, stopped: bool = False) -> RankFacts:
     """Return the same rank after its end."""
     exit_code = 0 if signal is None else None
-    end = ended(running.report.rank, at, exit_code=exit_code, signal=signal, stopped=stopped)
+    end = exited_rank(running.report.rank, at, exit_code=exit_code, signal=signal, stopped=stopped)
     report = replace(end.report, step=running.report.step, first_script_step=running.report.first_script_step)
     return replace(running, report=report, ended_at=START + at)
 
@@ -251,15 +263,15 @@ def test_suspended_time_does_not_count() -> None:
     plain = story.job
     story.job = plain.model_copy(update={"spec": plain.spec.model_copy(update={"suspend": True})})
     story.run(11, *ranks)
-    status = story.observe(500, missing(0))
+    status = story.observe(500, missing_node(0))
     story.process = ProcessFacts(ProcessState.MISSING, replacement=0)
-    status = story.observe(510, missing(0))
+    status = story.observe(510, missing_node(0))
     assert seconds(status) == {"Productive": 10, "Start": 1}
     assert status.goodput is not None
     assert (status.goodput.at, status.goodput.devices, status.goodput.step) == (None, 0, 10)
 
     story.job = plain
-    story.observe(1000, missing(0))
+    story.observe(1000, missing_node(0))
     story.process = ProcessFacts(ProcessState.RUNNING, replacement=1, started_at=START + 1001)
     story.observe(1001, node(0))
     story.observe(1003, node(0))
@@ -356,7 +368,7 @@ def test_a_stop_request_is_no_failure() -> None:
     observed = story._node(12, AgentPhase.RUNNING, ranks)
     stored = story.status
     status = next_status(
-        story.job, stored, facts(replace(observed, process=story.process), stop=ctrl_c(11)), START + 12
+        story.job, stored, facts(replace(observed, process=story.process), stop=ctrl_c_request(11)), START + 12
     )
     assert seconds(status) == {"Productive": 11, "Start": 1}
 

@@ -12,20 +12,20 @@ from unit.core.builders import (
     START,
     agent,
     command,
-    done,
-    ended,
-    exited,
+    compute_status,
+    exited_launcher,
+    exited_process,
+    exited_rank,
     facts,
-    halted,
-    launcher,
+    finished_node,
     mpi_job,
     node,
     rank,
-    running,
-    starting,
-    status_of,
-    stopped,
-    terminated,
+    running_node,
+    starting_rank,
+    stopped_node,
+    stopped_rank,
+    with_sigterm,
 )
 
 OPEN_MPI_EXIT = (
@@ -75,7 +75,7 @@ OTHER_WORLD = (f"muster: {ONE_NODE}",)
 
 
 def mpirun(at: float, code: int | None = None, signal: int | None = None, lines: tuple[str, ...] = ()) -> LauncherFacts:
-    return launcher(at, code, signal, lines, name="mpirun")
+    return exited_launcher(at, code, signal, lines, name="mpirun")
 
 
 def for_reason(current: LauncherFacts, reason: str) -> LauncherFacts:
@@ -87,11 +87,11 @@ def after_stop(current: LauncherFacts) -> LauncherFacts:
 
 
 def terminated_rank(number: int, at: float) -> RankFacts:
-    return ended(number, at, signal=15)
+    return exited_rank(number, at, signal=15)
 
 
 def killed(number: int, at: float) -> RankFacts:
-    return ended(number, at, signal=9)
+    return exited_rank(number, at, signal=9)
 
 
 def unfit(current: NodeFacts, message: str) -> NodeFacts:
@@ -103,7 +103,7 @@ def unfit(current: NodeFacts, message: str) -> NodeFacts:
 
 def first(*ranks: RankFacts, launched: LauncherFacts) -> NodeFacts:
     """Node 0, whose mpirun has ended."""
-    return done(0, *ranks, launched=launched)
+    return finished_node(0, *ranks, launched=launched)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,8 +119,10 @@ CASES = (
     Case(
         "Open MPI: exit code, the others get SIGTERM",
         facts(
-            first(terminated_rank(0, 1.30), ended(1, 1.0, exit_code=3), launched=mpirun(1.5, 3, lines=OPEN_MPI_EXIT)),
-            halted(1, terminated_rank(2, 1.31), terminated_rank(3, 1.31)),
+            first(
+                terminated_rank(0, 1.30), exited_rank(1, 1.0, exit_code=3), launched=mpirun(1.5, 3, lines=OPEN_MPI_EXIT)
+            ),
+            stopped_node(1, terminated_rank(2, 1.31), terminated_rank(3, 1.31)),
         ),
         "Rank 1 on digits-0 failed with exit code 3; 3 others were stopped",
         "RankFailed",
@@ -130,7 +132,7 @@ CASES = (
         "Open MPI: kill -9 on another node",
         facts(
             first(terminated_rank(0, 1.30), terminated_rank(1, 1.30), launched=mpirun(1.5, 137, lines=OPEN_MPI_KILLED)),
-            halted(1, terminated_rank(2, 1.29), killed(3, 1.0)),
+            stopped_node(1, terminated_rank(2, 1.29), killed(3, 1.0)),
         ),
         "Rank 3 on digits-1 was killed by SIGKILL; 3 others were stopped",
         "RankKilled",
@@ -140,9 +142,11 @@ CASES = (
         "Open MPI 5: kill -9, and a rank that misses its peer is heard of before",
         facts(
             first(
-                ended(0, 0.9, exit_code=14), terminated_rank(1, 0.95), launched=mpirun(1.6, 1, lines=OPEN_MPI_SOCKET)
+                exited_rank(0, 0.9, exit_code=14),
+                terminated_rank(1, 0.95),
+                launched=mpirun(1.6, 1, lines=OPEN_MPI_SOCKET),
             ),
-            halted(1, killed(2, 1.0), stopped(3, 1.2)),
+            stopped_node(1, killed(2, 1.0), stopped_rank(3, 1.2)),
         ),
         "Rank 2 on digits-1 was killed by SIGKILL; 3 others were stopped",
         "RankKilled",
@@ -151,8 +155,12 @@ CASES = (
     Case(
         "an exit code of the script's own, of the same number",
         facts(
-            first(ended(0, 1.0, exit_code=14), terminated_rank(1, 1.3), launched=mpirun(1.6, 14, lines=OPEN_MPI_EXIT)),
-            halted(1, terminated_rank(2, 1.3), terminated_rank(3, 1.3)),
+            first(
+                exited_rank(0, 1.0, exit_code=14),
+                terminated_rank(1, 1.3),
+                launched=mpirun(1.6, 14, lines=OPEN_MPI_EXIT),
+            ),
+            stopped_node(1, terminated_rank(2, 1.3), terminated_rank(3, 1.3)),
         ),
         "Rank 0 on digits-0 failed with exit code 14; 3 others were stopped",
         "RankFailed",
@@ -162,7 +170,7 @@ CASES = (
         "Hydra: kill -9, the others get it too",
         facts(
             first(killed(0, 1.02), killed(1, 1.02), launched=mpirun(1.1, 9, lines=HYDRA)),
-            halted(1, ended(2, 1.01, reason="WrapperLost"), killed(3, 1.0)),
+            stopped_node(1, exited_rank(2, 1.01, reason="WrapperLost"), killed(3, 1.0)),
         ),
         "Rank 3 on digits-1 was killed by SIGKILL; 3 others were stopped",
         "RankKilled",
@@ -171,8 +179,8 @@ CASES = (
     Case(
         "Hydra: exit code, and the others' ends seem to have come before it",
         facts(
-            first(killed(0, 0.95), ended(1, 1.0, exit_code=3), launched=mpirun(1.1, 9, lines=HYDRA)),
-            halted(1, killed(2, 0.9), killed(3, 0.9)),
+            first(killed(0, 0.95), exited_rank(1, 1.0, exit_code=3), launched=mpirun(1.1, 9, lines=HYDRA)),
+            stopped_node(1, killed(2, 0.9), killed(3, 0.9)),
         ),
         "Rank 1 on digits-0 failed with exit code 3; 3 others were stopped",
         "RankFailed",
@@ -181,8 +189,8 @@ CASES = (
     Case(
         "killed long before another failed in its own words",
         facts(
-            first(killed(0, 1.0), ended(1, 1.5, exit_code=1, lines=("KeyError: 0",)), launched=mpirun(2, 137)),
-            halted(1, terminated_rank(2, 1.6), terminated_rank(3, 1.6)),
+            first(killed(0, 1.0), exited_rank(1, 1.5, exit_code=1, lines=("KeyError: 0",)), launched=mpirun(2, 137)),
+            stopped_node(1, terminated_rank(2, 1.6), terminated_rank(3, 1.6)),
         ),
         "Rank 0 on digits-0 was killed by SIGKILL; 2 others were stopped, 1 failing too",
         "RankKilled",
@@ -192,7 +200,7 @@ CASES = (
         "Hydra, an mpirun of the owner's: MPI_Abort is among mpirun's words, and another rank's end is the first",
         facts(
             first(killed(0, 1.04), killed(1, 1.03), launched=mpirun(1.02, 1, lines=("ValueError: a", *HYDRA_ABORT))),
-            done(1, killed(2, 1.01), killed(3, 1.0)),
+            finished_node(1, killed(2, 1.01), killed(3, 1.0)),
         ),
         "mpirun on digits-0 failed with exit code 1: ValueError: a; 4 ranks were stopped",
         "LauncherFailed",
@@ -201,8 +209,10 @@ CASES = (
     Case(
         "Hydra: MPI_Abort, and all are killed at once",
         facts(
-            first(killed(0, 1.0), ended(1, 1.001, signal=9, lines=HYDRA_ABORT), launched=mpirun(1.1, 3, lines=HYDRA)),
-            halted(1, killed(2, 1.0), killed(3, 1.0)),
+            first(
+                killed(0, 1.0), exited_rank(1, 1.001, signal=9, lines=HYDRA_ABORT), launched=mpirun(1.1, 3, lines=HYDRA)
+            ),
+            stopped_node(1, killed(2, 1.0), killed(3, 1.0)),
         ),
         "Rank 1 on digits-0 called MPI_Abort: Abort(3) on node 1 (rank 1 in comm 0): application called "
         "MPI_Abort(MPI_COMM_WORLD, 3) - process 1; 3 others were stopped",
@@ -212,8 +222,10 @@ CASES = (
     Case(
         "a rank that leaves early",
         facts(
-            first(ended(0, 1.0, exit_code=0), terminated_rank(1, 1.3), launched=mpirun(1.5, 1, lines=OPEN_MPI_EARLY)),
-            halted(1, terminated_rank(2, 1.4), terminated_rank(3, 1.4)),
+            first(
+                exited_rank(0, 1.0, exit_code=0), terminated_rank(1, 1.3), launched=mpirun(1.5, 1, lines=OPEN_MPI_EARLY)
+            ),
+            stopped_node(1, terminated_rank(2, 1.4), terminated_rank(3, 1.4)),
         ),
         "Rank 0 on digits-0 ended early with exit code 0; rank 1 on digits-0 then was killed by SIGTERM; "
         "2 others were stopped",
@@ -224,7 +236,7 @@ CASES = (
         "Hydra: a rank that leaves early, and the others are killed",
         facts(
             first(killed(0, 1.02), killed(1, 1.02), launched=mpirun(1.1, 9, lines=HYDRA)),
-            halted(1, ended(2, 1.0, exit_code=0), killed(3, 1.01)),
+            stopped_node(1, exited_rank(2, 1.0, exit_code=0), killed(3, 1.01)),
         ),
         "Rank 2 on digits-1 ended early with exit code 0; rank 3 on digits-1 then was killed by SIGKILL; "
         "2 others were stopped",
@@ -234,8 +246,12 @@ CASES = (
     Case(
         "Open MPI 5: a rank that leaves early, and mpirun has the words about it",
         facts(
-            first(ended(0, 1.02, exit_code=14), stopped(1, 1.4), launched=mpirun(1.5, 14, lines=OPEN_MPI_SOCKET)),
-            halted(1, ended(2, 1.0, exit_code=0), stopped(3, 1.4)),
+            first(
+                exited_rank(0, 1.02, exit_code=14),
+                stopped_rank(1, 1.4),
+                launched=mpirun(1.5, 14, lines=OPEN_MPI_SOCKET),
+            ),
+            stopped_node(1, exited_rank(2, 1.0, exit_code=0), stopped_rank(3, 1.4)),
         ),
         "Rank 2 on digits-1 ended early with exit code 0; rank 0 on digits-0 then failed with exit code 14; "
         "2 others were stopped",
@@ -245,8 +261,10 @@ CASES = (
     Case(
         "Open MPI 5: a rank that leaves early on a busy machine, where the others notice it late",
         facts(
-            first(ended(0, 3.1, exit_code=14), stopped(1, 3.4), launched=mpirun(3.5, 14, lines=OPEN_MPI_SOCKET)),
-            halted(1, ended(2, 1.0, exit_code=0), stopped(3, 3.4)),
+            first(
+                exited_rank(0, 3.1, exit_code=14), stopped_rank(1, 3.4), launched=mpirun(3.5, 14, lines=OPEN_MPI_SOCKET)
+            ),
+            stopped_node(1, exited_rank(2, 1.0, exit_code=0), stopped_rank(3, 3.4)),
         ),
         "Rank 2 on digits-1 ended early with exit code 0; rank 0 on digits-0 then failed with exit code 14; "
         "2 others were stopped",
@@ -256,8 +274,10 @@ CASES = (
     Case(
         "Open MPI 5: a rank that leaves early, and its end is seen after another's",
         facts(
-            first(ended(0, 0.9, exit_code=14), stopped(1, 3.4), launched=mpirun(3.5, 14, lines=OPEN_MPI_SOCKET)),
-            halted(1, ended(2, 1.0, exit_code=0), stopped(3, 3.4)),
+            first(
+                exited_rank(0, 0.9, exit_code=14), stopped_rank(1, 3.4), launched=mpirun(3.5, 14, lines=OPEN_MPI_SOCKET)
+            ),
+            stopped_node(1, exited_rank(2, 1.0, exit_code=0), stopped_rank(3, 3.4)),
         ),
         "Rank 2 on digits-1 ended early with exit code 0; rank 0 on digits-0 then failed with exit code 14; "
         "2 others were stopped",
@@ -267,8 +287,8 @@ CASES = (
     Case(
         "killed long after others were done",
         facts(
-            first(ended(0, 1.0, exit_code=0), ended(1, 1.0, exit_code=0), launched=mpirun(4, 137)),
-            halted(1, killed(2, 3.9), ended(3, 1.0, exit_code=0)),
+            first(exited_rank(0, 1.0, exit_code=0), exited_rank(1, 1.0, exit_code=0), launched=mpirun(4, 137)),
+            stopped_node(1, killed(2, 3.9), exited_rank(3, 1.0, exit_code=0)),
         ),
         "Rank 2 on digits-1 was killed by SIGKILL; 3 others were done",
         "RankKilled",
@@ -278,7 +298,7 @@ CASES = (
         "Hydra: kill -9, and mpirun falls over what it does about it",
         facts(
             first(killed(0, 1.09), killed(1, 1.09), launched=mpirun(1.02, 255, lines=HYDRA_LOST)),
-            halted(1, killed(2, 1.0), killed(3, 1.004)),
+            stopped_node(1, killed(2, 1.0), killed(3, 1.004)),
         ),
         "Rank 2 on digits-1 was killed by SIGKILL; 3 others were stopped",
         "RankKilled",
@@ -287,8 +307,8 @@ CASES = (
     Case(
         "Open MPI 4 crashes when it has ended its ranks",
         facts(
-            first(terminated_rank(0, 1.55), stopped(1, 1.6), launched=after_stop(mpirun(1.6, signal=11))),
-            halted(1, ended(2, 1.0, exit_code=0), stopped(3, 1.61)),
+            first(terminated_rank(0, 1.55), stopped_rank(1, 1.6), launched=after_stop(mpirun(1.6, signal=11))),
+            stopped_node(1, exited_rank(2, 1.0, exit_code=0), stopped_rank(3, 1.61)),
         ),
         "Rank 2 on digits-1 ended early with exit code 0; rank 0 on digits-0 then was killed by SIGTERM; "
         "2 others were stopped",
@@ -298,8 +318,8 @@ CASES = (
     Case(
         "the daemons can't be started",
         facts(
-            first(starting(0), starting(1), launched=mpirun(1.0, 255, lines=NO_DAEMON)),
-            halted(1, starting(2), starting(3)),
+            first(starting_rank(0), starting_rank(1), launched=mpirun(1.0, 255, lines=NO_DAEMON)),
+            stopped_node(1, starting_rank(2), starting_rank(3)),
         ),
         "mpirun on digits-0 failed with exit code 255: Local host: algo-1 Remote host: algo-2 Daemon exit status: 255 "
         "This may also be caused by a firewall on the remote host.; 4 ranks were not started",
@@ -310,7 +330,7 @@ CASES = (
         "only muster's message is shown",
         facts(
             first(launched=mpirun(1.0, 255, lines=("muster: algo-2 can't be reached", "Launch proxy failed."))),
-            halted(1),
+            stopped_node(1),
         ),
         "mpirun on digits-0 failed with exit code 255: algo-2 can't be reached; 4 ranks were not started",
         "LauncherFailed",
@@ -320,7 +340,7 @@ CASES = (
         "mpirun was killed, and its ranks with it",
         facts(
             first(killed(0, 1.1), terminated_rank(1, 1.1), launched=mpirun(1.0, signal=9)),
-            halted(1, killed(2, 1.2), stopped(3, 1.2)),
+            stopped_node(1, killed(2, 1.2), stopped_rank(3, 1.2)),
         ),
         "mpirun on digits-0 was killed by SIGKILL; 4 ranks were stopped",
         "LauncherFailed",
@@ -329,8 +349,10 @@ CASES = (
     Case(
         "mpirun failed though all ranks did their work",
         facts(
-            first(ended(0, 1, exit_code=0), ended(1, 1, exit_code=0), launched=mpirun(1.1, 1, lines=("oops",))),
-            halted(1, ended(2, 1, exit_code=0), ended(3, 1, exit_code=0)),
+            first(
+                exited_rank(0, 1, exit_code=0), exited_rank(1, 1, exit_code=0), launched=mpirun(1.1, 1, lines=("oops",))
+            ),
+            stopped_node(1, exited_rank(2, 1, exit_code=0), exited_rank(3, 1, exit_code=0)),
         ),
         "mpirun on digits-0 failed with exit code 1: oops; 4 ranks were done",
         "LauncherFailed",
@@ -343,7 +365,9 @@ CASES = (
             node(
                 1,
                 agent(1, AgentPhase.RUNNING, [rank(2), rank(3)]),
-                process=exited(1.05, signal=9, problem=Problem("OOMKilled", "container trainer ran out of memory")),
+                process=exited_process(
+                    1.05, signal=9, problem=Problem("OOMKilled", "container trainer ran out of memory")
+                ),
                 sent_command=command(CommandKind.START),
             ),
         ),
@@ -355,7 +379,7 @@ CASES = (
         "a user stopped a node",
         facts(
             first(terminated_rank(0, 1.3), terminated_rank(1, 1.3), launched=mpirun(1.5, 1, lines=("lost node",))),
-            terminated(halted(1, stopped(2, 1.1), stopped(3, 1.1)), 1.0, final_since=1.6),
+            with_sigterm(stopped_node(1, stopped_rank(2, 1.1), stopped_rank(3, 1.1)), 1.0, final_since=1.6),
         ),
         "digits-1 was stopped, but not by muster; 2 others were stopped",
         "NodeStopped",
@@ -365,11 +389,11 @@ CASES = (
         "another world",
         facts(
             first(
-                ended(0, 1.0, exit_code=65, reason="WorldSizeMismatch", lines=OTHER_WORLD),
-                ended(1, 1.0, exit_code=65, reason="WorldSizeMismatch", lines=OTHER_WORLD),
+                exited_rank(0, 1.0, exit_code=65, reason="WorldSizeMismatch", lines=OTHER_WORLD),
+                exited_rank(1, 1.0, exit_code=65, reason="WorldSizeMismatch", lines=OTHER_WORLD),
                 launched=mpirun(1.1, 65, lines=OPEN_MPI_EXIT),
             ),
-            halted(1),
+            stopped_node(1),
         ),
         "mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks; 2 others were not started",
         "WorldSizeMismatch",
@@ -377,14 +401,14 @@ CASES = (
     ),
     Case(
         "another world of an mpirun of the owner's own",
-        facts(unfit(first(rank(0), rank(1), launched=mpirun(1.1, 1)), ONE_NODE), halted(1)),
+        facts(unfit(first(rank(0), rank(1), launched=mpirun(1.1, 1)), ONE_NODE), stopped_node(1)),
         "mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks; 2 others were not started",
         "WorldSizeMismatch",
         {"Unknown": "0-1", "Pending": "2-3"},
     ),
     Case(
         "ranks that aren't numbered node by node",
-        facts(unfit(first(rank(0), launched=mpirun(1.1, 1)), ODD_RANK), halted(1)),
+        facts(unfit(first(rank(0), launched=mpirun(1.1, 1)), ODD_RANK), stopped_node(1)),
         "The job asked for 4 ranks (2 nodes x 2), but on digits-0 a process reports to be rank 2; the node has ranks "
         "0 to 1; 2 others were not started",
         "WorldSizeMismatch",
@@ -394,9 +418,11 @@ CASES = (
         "another world size, which is unknown",
         facts(
             first(
-                terminated_rank(0, 0.9), ended(1, 1.0, exit_code=65, reason="WorldSizeMismatch"), launched=mpirun(2, 65)
+                terminated_rank(0, 0.9),
+                exited_rank(1, 1.0, exit_code=65, reason="WorldSizeMismatch"),
+                launched=mpirun(2, 65),
             ),
-            halted(1),
+            stopped_node(1),
         ),
         "The job asked for 4 ranks (2 nodes x 2), but rank 1 on digits-0 has another world size; "
         "2 others were not started, 1 stopped",
@@ -405,7 +431,10 @@ CASES = (
     ),
     Case(
         "mpirun was content with half the world",
-        facts(first(ended(0, 1, exit_code=0), ended(1, 1, exit_code=0), launched=mpirun(1.1, 0)), halted(1)),
+        facts(
+            first(exited_rank(0, 1, exit_code=0), exited_rank(1, 1, exit_code=0), launched=mpirun(1.1, 0)),
+            stopped_node(1),
+        ),
         "The job asked for 4 ranks (2 nodes x 2), 2 were seen (0-1) when mpirun ended with exit code 0",
         "WorldSizeMismatch",
         {"Succeeded": "0-1", "Pending": "2-3"},
@@ -414,7 +443,7 @@ CASES = (
         "mpirun isn't there",
         facts(
             first(launched=for_reason(mpirun(0.1, 127, lines=("muster: no mpirun on PATH",)), "CommandNotFound")),
-            halted(1),
+            stopped_node(1),
         ),
         "mpirun on digits-0 could not start: no mpirun on PATH; 4 ranks were not started",
         "CommandNotFound",
@@ -423,8 +452,8 @@ CASES = (
     Case(
         "all is well",
         facts(
-            first(ended(0, 1, exit_code=0), ended(1, 1, exit_code=0), launched=mpirun(1.1, 0)),
-            halted(1, ended(2, 1, exit_code=0), ended(3, 1, exit_code=0)),
+            first(exited_rank(0, 1, exit_code=0), exited_rank(1, 1, exit_code=0), launched=mpirun(1.1, 0)),
+            stopped_node(1, exited_rank(2, 1, exit_code=0), exited_rank(3, 1, exit_code=0)),
         ),
         "All 4 ranks succeeded",
         "AllRanksSucceeded",
@@ -435,7 +464,7 @@ CASES = (
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_status_names_the_cause(case: Case) -> None:
-    status = status_of(mpi_job(), Status(), case.facts, 1e10)
+    status = compute_status(mpi_job(), Status(), case.facts, 1e10)
 
     assert status.message == case.message
     assert status.ranks is not None
@@ -447,29 +476,34 @@ def test_the_status_names_the_cause(case: Case) -> None:
 def test_ranks_of_an_mpirun_of_the_owners_own_may_have_been_missed() -> None:
     job = mpi_job()
     job = job.model_copy(update={"spec": job.spec.model_copy(update={"command": ("/opt/bin/mpirun", "./train")})})
-    nothing_seen = facts(first(starting(0), starting(1), launched=mpirun(1.1, 0)), halted(1, starting(2), starting(3)))
+    nothing_seen = facts(
+        first(starting_rank(0), starting_rank(1), launched=mpirun(1.1, 0)),
+        stopped_node(1, starting_rank(2), starting_rank(3)),
+    )
 
-    assert status_of(job, Status(), nothing_seen, 1e10).message == (
+    assert compute_status(job, Status(), nothing_seen, 1e10).message == (
         "The job asked for 4 ranks (2 nodes x 2), none were seen when mpirun ended with exit code 0; "
         "if they ran, remove mpirun from spec.command, so that muster starts it"
     )
 
 
 def wrong_world(other: NodeFacts) -> JobFacts:
-    lost = [ended(each, 1.0, exit_code=65, reason="WorldSizeMismatch", lines=OTHER_WORLD) for each in (0, 1)]
+    lost = [exited_rank(each, 1.0, exit_code=65, reason="WorldSizeMismatch", lines=OTHER_WORLD) for each in (0, 1)]
     return facts(first(*lost, launched=mpirun(1.1, 65, lines=OPEN_MPI_EXIT)), other)
 
 
 def test_ranks_that_no_launcher_has_started_are_not_called_running_while_the_job_is_stopped() -> None:
-    status = status_of(mpi_job(), Status(), wrong_world(running(1, starting(2), starting(3))), START + 2)
+    status = compute_status(
+        mpi_job(), Status(), wrong_world(running_node(1, starting_rank(2), starting_rank(3))), START + 2
+    )
 
     assert status.phase == "Stopping"
     assert status.message == f"{ONE_NODE}; 2 others were not started yet"
 
 
 def test_ranks_that_no_launcher_has_started_are_pending_though_their_agent_has_left() -> None:
-    gone = replace(halted(1, starting(2), starting(3)), process=exited(2.0, 0))
-    status = status_of(mpi_job(), Status(), wrong_world(gone), 1e10)
+    gone = replace(stopped_node(1, starting_rank(2), starting_rank(3)), process=exited_process(2.0, 0))
+    status = compute_status(mpi_job(), Status(), wrong_world(gone), 1e10)
 
     assert status.ranks is not None
     assert {entry.state: entry.ranks for entry in status.ranks.by_state} == {"Failed": "0-1", "Pending": "2-3"}
@@ -478,22 +512,26 @@ def test_ranks_that_no_launcher_has_started_are_pending_though_their_agent_has_l
 
 def test_no_rank_is_named_before_the_first_one_is_known() -> None:
     """Hydra kills all ranks, and the report of the node whose rank was killed from outside arrives last."""
-    rest = running(1, rank(2), rank(3))
-    waiting = status_of(mpi_job(), Status(), facts(running(0, killed(0, 1.02), killed(1, 1.02)), rest), START + 1.1)
+    rest = running_node(1, rank(2), rank(3))
+    waiting = compute_status(
+        mpi_job(), Status(), facts(running_node(0, killed(0, 1.02), killed(1, 1.02)), rest), START + 1.1
+    )
     current = facts(
         first(killed(0, 1.02), killed(1, 1.02), launched=mpirun(1.1, 9, lines=HYDRA)),
-        halted(1, killed(2, 1.0), killed(3, 1.01)),
+        stopped_node(1, killed(2, 1.0), killed(3, 1.01)),
     )
 
     assert waiting.phase == "Stopping"
     assert waiting.message == "2 of 4 ranks were killed or failed; the first one is known once all nodes have ended"
-    assert status_of(mpi_job(), waiting, current, START + 2).message.startswith(
+    assert compute_status(mpi_job(), waiting, current, START + 2).message.startswith(
         "Rank 2 on digits-1 was killed by SIGKILL"
     )
 
 
 def test_a_rank_that_failed_in_its_own_words_is_named_at_once() -> None:
-    own = ended(1, 1.0, exit_code=1, lines=("KeyError: 0",))
-    status = status_of(mpi_job(), Status(), facts(running(0, rank(0), own), running(1, rank(2), rank(3))), START + 1.1)
+    own = exited_rank(1, 1.0, exit_code=1, lines=("KeyError: 0",))
+    status = compute_status(
+        mpi_job(), Status(), facts(running_node(0, rank(0), own), running_node(1, rank(2), rank(3))), START + 1.1
+    )
 
     assert status.message == "Rank 1 on digits-0 failed with exit code 1: KeyError: 0; 3 others were still running"

@@ -7,7 +7,7 @@ from muster.api.status.status import Status
 from muster.core.facts import NodeFacts
 from muster.core.status.network import MAX_GROUPS, MAX_NODES, build_network_status
 from muster_worker.contract.schema import AgentPhase
-from unit.core.builders import START, agent, facts, job, missing, node, running, status_of
+from unit.core.builders import START, agent, compute_status, facts, job, missing_node, node, running_node
 
 WHY = "on the route to the operator, 10000 Mbit/s"
 LONGEST = "é" * 256
@@ -20,8 +20,8 @@ def met(number: int, interface: str = "eth0", speed: int = 10_000, why: str = WH
 
 
 def test_alike_nodes_are_a_group() -> None:
-    nodes = (met(0), met(1, "ens5", 0, "named by the job"), met(2), missing(3))
-    assert build_network_status(nodes) == NetworkStatus(
+    nodes = (met(0), met(1, "ens5", 0, "named by the job"), met(2), missing_node(3))
+    assert network_status(nodes) == NetworkStatus(
         groups=(
             LinkGroup(interface="eth0", speed_mbps=10_000, why=WHY, count=2, nodes="0,2"),
             LinkGroup(interface="ens5", why="named by the job", count=1, nodes="1"),
@@ -35,7 +35,7 @@ def test_alike_nodes_are_a_group() -> None:
 
 
 def test_nothing_is_said_before_an_agent_spoke() -> None:
-    assert build_network_status((missing(0), node(1))) is None
+    assert network_status((missing_node(0), node(1))) is None
 
 
 def test_ten_thousand_odd_nodes_are_a_small_status() -> None:
@@ -53,6 +53,6 @@ def test_words_of_an_agent_are_cleaned() -> None:
 
 
 def test_what_agents_said_stays_when_they_have_left() -> None:
-    started = status_of(job(), Status(), facts(running(0), running(1)), START)
-    later = status_of(job(), started, facts(running(0), replace(running(1), agent=None)), START + 40)
+    started = compute_status(job(), Status(), facts(running_node(0), running_node(1)), START)
+    later = compute_status(job(), started, facts(running_node(0), replace(running_node(1), agent=None)), START + 40)
     assert later.network == started.network is not None

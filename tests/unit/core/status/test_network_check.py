@@ -20,13 +20,13 @@ from muster.core.status.network import (
 )
 from muster_worker.contract.network import NetworkFigures
 from muster_worker.contract.schema import AgentPhase
-from unit.core.builders import START, facts, job, missing, rank, running, status_of
+from unit.core.builders import START, compute_status, facts, job, missing_node, rank, running_node
 
 FAST = NetworkFigures(9400.0, 9300.0, 40.0)
 
 
 def measured(number: int, figures: NetworkFigures | None = FAST, phase: str = AgentPhase.RUNNING) -> NodeFacts:
-    current = running(number, rank(number, step=1))
+    current = running_node(number, rank(number, step=1))
     assert current.agent is not None
     report = replace(current.agent.report, figures=figures, phase=phase)
     return replace(current, agent=replace(current.agent, report=report))
@@ -82,8 +82,8 @@ def test_of_two_nodes_none_is_the_slow_one() -> None:
 
 def test_there_is_no_result_before_all_have_reported() -> None:
     assert summarise_check((measured(0), measured(1, None))) is None
-    assert summarise_check((running(0), running(1))) is None
-    assert summarise_check((missing(0),)) is None
+    assert summarise_check((running_node(0), running_node(1))) is None
+    assert summarise_check((missing_node(0),)) is None
     # a node that was stopped before the end of its check reports nothing any more
     assert checked(measured(0), measured(1, None, AgentPhase.ENDED)).measured == 1
 
@@ -109,16 +109,16 @@ def test_a_slow_node_is_one_event_and_the_job_goes_on() -> None:
     asking = job(3, 1)
     network = asking.spec.network.model_copy(update={"check": True})
     asking = asking.model_copy(update={"spec": asking.spec.model_copy(update={"network": network})})
-    before = status_of(asking, Status(), facts(*(measured(number, None) for number in range(3))), START)
-    status = status_of(asking, before, slow, START + 5)
+    before = compute_status(asking, Status(), facts(*(measured(number, None) for number in range(3))), START)
+    status = compute_status(asking, before, slow, START + 5)
     assert (status.phase, status.message) == ("Running", "3 of 3 ranks run; step 1; slow network: digits-2")
     is_told = [note for note in list_new_events(before, status) if note.reason == "SlowNetwork"]
     assert [note.type for note in is_told] == ["Warning"]
     assert is_told[0].message.startswith("digits-2 (90 Mbit/s")
     # a repeated report yields the same result
-    assert is_told[0] in list_past_events(status)
-    later = status_of(asking, status, slow, START + 9)
-    assert [note for note in list_new_events(status, later) if note.reason == "SlowNetwork"] == []
+    assert is_told[0] in past_events(status)
+    later = compute_status(asking, status, slow, START + 9)
+    assert [note for note in new_events(status, later) if note.reason == "SlowNetwork"] == []
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=3, max_size=40))

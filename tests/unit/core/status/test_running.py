@@ -13,16 +13,16 @@ from unit.core.builders import (
     T0,
     agent,
     command,
-    ended,
+    compute_status,
+    exited_rank,
     facts,
     job,
-    missing,
+    missing_node,
     node,
     rank,
-    ready,
-    running,
-    starting,
-    status_of,
+    ready_node,
+    running_node,
+    starting_rank,
 )
 
 
@@ -44,44 +44,48 @@ SIDECAR = "digits-0: container logs failed with exit code 3"
 STARTED = node(0, agent(0, AgentPhase.READY), sent_command=command(CommandKind.START))
 
 CASES = (
-    (facts(missing(0), missing(1)), "Pending", "0 of 2 nodes are ready: digits-0 and digits-1 do not exist yet"),
-    (facts(ready(0), missing(1)), "Pending", "1 of 2 nodes is ready: digits-1 does not exist yet"),
-    (facts(ready(0), node(1)), "Starting", "1 of 2 nodes is ready: digits-1 has not reported"),
-    (facts(ready(0), ready(1)), "Starting", "All 2 nodes are ready; the ranks are about to start"),
     (
-        facts(with_problem(ready(0)), ready(1)),
+        facts(missing_node(0), missing_node(1)),
+        "Pending",
+        "0 of 2 nodes are ready: digits-0 and digits-1 do not exist yet",
+    ),
+    (facts(ready_node(0), missing_node(1)), "Pending", "1 of 2 nodes is ready: digits-1 does not exist yet"),
+    (facts(ready_node(0), node(1)), "Starting", "1 of 2 nodes is ready: digits-1 has not reported"),
+    (facts(ready_node(0), ready_node(1)), "Starting", "All 2 nodes are ready; the ranks are about to start"),
+    (
+        facts(with_problem(ready_node(0)), ready_node(1)),
         "Starting",
         f"All 2 nodes are ready; the ranks are about to start; {SIDECAR}",
     ),
-    (facts(STARTED, running(1)), "Starting", "The ranks start: 0 of 4 run"),
-    (facts(with_problem(STARTED), running(1)), "Starting", f"The ranks start: 0 of 4 run; {SIDECAR}"),
+    (facts(STARTED, running_node(1)), "Starting", "The ranks start: 0 of 4 run"),
+    (facts(with_problem(STARTED), running_node(1)), "Starting", f"The ranks start: 0 of 4 run; {SIDECAR}"),
     (
-        facts(running(0, rank(0), starting(1)), running(1, rank(2))),
+        facts(running_node(0, rank(0), starting_rank(1)), running_node(1, rank(2))),
         "Running",
         "2 of 4 ranks run; 2 starting (1,3)",
     ),
     (
-        facts(running(0, at(9, 120, 0), at(9, 120, 1)), running(1, at(9, 121, 2), at(9, 120, 3))),
+        facts(running_node(0, at(9, 120, 0), at(9, 120, 1)), running_node(1, at(9, 121, 2), at(9, 120, 3))),
         "Running",
         "4 of 4 ranks run; step 120",
     ),
     (
-        facts(running(0, at(9, 135, 0), at(9, 120, 1)), running(1, at(9, 130, 2), at(9, 133, 3))),
+        facts(running_node(0, at(9, 135, 0), at(9, 120, 1)), running_node(1, at(9, 130, 2), at(9, 133, 3))),
         "Running",
         "4 of 4 ranks run; step 120; rank 1 is 15 steps behind",
     ),
     (
-        facts(running(0, rank(0), ended(1, 3, exit_code=0)), running(1, rank(2), rank(3))),
+        facts(running_node(0, rank(0), exited_rank(1, 3, exit_code=0)), running_node(1, rank(2), rank(3))),
         "Running",
         "3 of 4 ranks run; 1 done (1)",
     ),
     (
-        facts(running(0, mute(0, "NotPython"), rank(1)), running(1, mute(2, "NotPython"), rank(3))),
+        facts(running_node(0, mute(0, "NotPython"), rank(1)), running_node(1, mute(2, "NotPython"), rank(3))),
         "Running",
         "4 of 4 ranks run; no step count (not Python)",
     ),
     (
-        facts(running(0, rank(0), rank(1), heard=9), running(1, rank(2), rank(3), heard=-6)),
+        facts(running_node(0, rank(0), rank(1), heard=9), running_node(1, rank(2), rank(3), heard=-6)),
         "Running",
         "2 of 4 ranks run; 2 unknown: digits-1 has not reported since 2025-11-21T04:04:59Z",
     ),
@@ -90,18 +94,20 @@ CASES = (
 
 @pytest.mark.parametrize(("known", "phase", "message"), CASES, ids=[message for *_, message in CASES])
 def test_what_a_living_job_says(known: JobFacts, phase: str, message: str) -> None:
-    status = status_of(job(), Status(), known, START + 10)
+    status = compute_status(job(), Status(), known, START + 10)
 
     assert (status.phase, status.message) == (phase, message)
 
 
 def test_where_no_rank_has_taken_a_step_none_is_counted() -> None:
     """A process that imports torch has the optimizer's hook, and may never take a step."""
-    idle = facts(running(0, at(9, 0, 0), at(9, 0, 1)), running(1, at(9, 0, 2), at(9, 0, 3)))
-    begun = facts(running(0, at(9, 0, 0), at(9, 0, 1)), running(1, at(9, 1, 2), at(9, 1, 3)))
-    failed = facts(running(0, ended(0, 9, exit_code=3, step=0), at(9, 0, 1)), running(1, at(9, 0, 2), at(9, 0, 3)))
+    idle = facts(running_node(0, at(9, 0, 0), at(9, 0, 1)), running_node(1, at(9, 0, 2), at(9, 0, 3)))
+    begun = facts(running_node(0, at(9, 0, 0), at(9, 0, 1)), running_node(1, at(9, 1, 2), at(9, 1, 3)))
+    failed = facts(
+        running_node(0, exited_rank(0, 9, exit_code=3, step=0), at(9, 0, 1)), running_node(1, at(9, 0, 2), at(9, 0, 3))
+    )
 
-    nothing, first, end = (status_of(job(), Status(), known, START + 10) for known in (idle, begun, failed))
+    nothing, first, end = (compute_status(job(), Status(), known, START + 10) for known in (idle, begun, failed))
 
     assert (nothing.progress, nothing.message) == (None, "4 of 4 ranks run")
     assert first.progress is not None
@@ -112,9 +118,9 @@ def test_where_no_rank_has_taken_a_step_none_is_counted() -> None:
 
 
 def test_ranks_of_a_silent_node_are_unknown_and_not_running() -> None:
-    current = facts(running(0, rank(0), rank(1), heard=9), running(1, rank(2), rank(3), heard=-6))
+    current = facts(running_node(0, rank(0), rank(1), heard=9), running_node(1, rank(2), rank(3), heard=-6))
 
-    status = status_of(job(), Status(), current, START + 10)
+    status = compute_status(job(), Status(), current, START + 10)
 
     assert status.ranks is not None
     assert status.nodes is not None
@@ -128,16 +134,17 @@ def test_ranks_of_a_silent_node_are_unknown_and_not_running() -> None:
 
 def test_one_node_is_not_counted() -> None:
     alone = job(nodes=1)
-    assert status_of(alone, Status(), facts(missing(0)), START).message == "digits-0 does not exist yet"
+    assert compute_status(alone, Status(), facts(missing_node(0)), START).message == "digits-0 does not exist yet"
     assert (
-        status_of(alone, Status(), facts(ready(0)), START).message == "The node is ready; the ranks are about to start"
+        compute_status(alone, Status(), facts(ready_node(0)), START).message
+        == "The node is ready; the ranks are about to start"
     )
 
 
 def test_a_rank_that_still_imports_torch_is_not_worth_a_word() -> None:
-    current = facts(running(0, mute(0, "NoTorch"), mute(1, "NotHooked")), running(1, rank(2), rank(3)))
+    current = facts(running_node(0, mute(0, "NoTorch"), mute(1, "NotHooked")), running_node(1, rank(2), rank(3)))
 
-    young = status_of(job(), Status(), current, START + 1)
+    young = compute_status(job(), Status(), current, START + 1)
     assert young.ranks is not None
     assert young.ranks.details == ()
     assert "no step count" not in young.message
@@ -145,10 +152,10 @@ def test_a_rank_that_still_imports_torch_is_not_worth_a_word() -> None:
 
 def test_a_rank_without_a_step_count_says_why_once() -> None:
     current = facts(
-        running(0, mute(0, "NotPython"), mute(1, "NotPython")), running(1, rank(2), mute(3, "PythonIsolated"))
+        running_node(0, mute(0, "NotPython"), mute(1, "NotPython")), running_node(1, rank(2), mute(3, "PythonIsolated"))
     )
 
-    status = status_of(job(), Status(), current, START + 1)
+    status = compute_status(job(), Status(), current, START + 1)
 
     assert status.ranks is not None
     assert status.ranks.details == (
@@ -191,18 +198,18 @@ def before(step: int, seconds: float, pace: float | None) -> Status:
     ],
 )
 def test_the_pace(previous: Status, step: int, stepped: float, heard: float, pace: float | None) -> None:
-    current = facts(running(0, at(stepped, step, 0), heard=heard))
+    current = facts(running_node(0, at(stepped, step, 0), heard=heard))
 
-    status = status_of(job(1, 1), previous, current, START + heard)
+    status = compute_status(job(1, 1), previous, current, START + heard)
 
     assert status.progress is not None
     assert (status.progress.step, status.progress.steps_per_second) == (step, pace)
 
 
 def test_there_is_no_pace_once_no_rank_runs() -> None:
-    current = facts(running(0, ended(0, 9, exit_code=0, step=150)))
+    current = facts(running_node(0, exited_rank(0, 9, exit_code=0, step=150)))
 
-    status = status_of(job(1, 1), before(140, 2, 3.4), current, START + 10)
+    status = compute_status(job(1, 1), before(140, 2, 3.4), current, START + 10)
 
     assert status.progress is not None
     assert (status.progress.step, status.progress.steps_per_second) == (150, None)
@@ -211,9 +218,9 @@ def test_there_is_no_pace_once_no_rank_runs() -> None:
 
 @pytest.mark.parametrize(("more", "slowest"), [(22, None), (50, 1), (0, 0)])
 def test_counts_of_two_nodes_are_compared_at_one_moment(more: int, slowest: int | None) -> None:
-    current = facts(running(0, at(20, 100 + more, 0), heard=20), running(1, at(15, 100, 1), heard=15))
+    current = facts(running_node(0, at(20, 100 + more, 0), heard=20), running_node(1, at(15, 100, 1), heard=15))
 
-    status = status_of(job(2, 1), before(95, 10, 4.0), current, START + 20)
+    status = compute_status(job(2, 1), before(95, 10, 4.0), current, START + 20)
 
     assert status.progress is not None
     assert status.progress.slowest_rank == slowest
@@ -224,7 +231,7 @@ def test_metrics_are_the_latest_of_all_nodes() -> None:
     second = agent(1, AgentPhase.RUNNING, (rank(1),), metrics=[("loss", 0.4, 1, 9.5), ("accuracy", 0.8, 1, 5.0)])
     current = facts(node(0, first), node(1, second))
 
-    status = status_of(job(2, 1), Status(), current, START + 10)
+    status = compute_status(job(2, 1), Status(), current, START + 10)
 
     assert status.progress is not None
     assert status.progress.metrics == {"accuracy": 0.9, "loss": 0.4}
@@ -238,7 +245,7 @@ def test_metrics_of_the_spec_are_shown_first_and_what_is_left_out_is_counted() -
     values = [("zeta", 1.0, 0, 9.0), *((f"m{number:02}", 0.5, 0, 9.0) for number in range(70))]
     current = facts(node(0, agent(0, AgentPhase.RUNNING, (rank(0),), metrics=values)))
 
-    progress = status_of(asked, Status(), current, START + 10).progress
+    progress = compute_status(asked, Status(), current, START + 10).progress
 
     assert progress is not None
     assert list(progress.metrics) == ["zeta", *(f"m{number:02}" for number in range(63))]
@@ -250,9 +257,11 @@ def conditions(status: Status) -> dict[str, Condition]:
 
 
 def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
-    waiting = status_of(job(), Status(), facts(missing(0), missing(1)), T0)
-    begun = status_of(job(), waiting, facts(running(0, rank(0)), running(1, rank(2))), START)
-    later = status_of(job(), begun, facts(running(0, rank(0), rank(1)), running(1, rank(2), rank(3))), START + 9)
+    waiting = compute_status(job(), Status(), facts(missing_node(0), missing_node(1)), T0)
+    begun = compute_status(job(), waiting, facts(running_node(0, rank(0)), running_node(1, rank(2))), START)
+    later = compute_status(
+        job(), begun, facts(running_node(0, rank(0), rank(1)), running_node(1, rank(2), rank(3))), START + 9
+    )
 
     assert [entry.type for entry in later.conditions] == [
         "Accepted",
@@ -274,34 +283,36 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
 
 
 def test_the_ranks_column_is_the_running_ones_in_every_phase() -> None:
-    waiting = facts(missing(0), missing(1))
-    half = facts(running(0, ended(0, 9, exit_code=0)), running(1, rank(1)))
-    failed = facts(running(0, ended(0, 9, exit_code=7)), running(1, rank(1)))
-    done = facts(*(node(each, agent(each, AgentPhase.ENDED, (ended(each, 9, exit_code=0),))) for each in range(2)))
+    waiting = facts(missing_node(0), missing_node(1))
+    half = facts(running_node(0, exited_rank(0, 9, exit_code=0)), running_node(1, rank(1)))
+    failed = facts(running_node(0, exited_rank(0, 9, exit_code=7)), running_node(1, rank(1)))
+    done = facts(
+        *(node(each, agent(each, AgentPhase.ENDED, (exited_rank(each, 9, exit_code=0),))) for each in range(2))
+    )
 
-    seen = [status_of(job(2, 1), Status(), known, START + 10) for known in (waiting, half, failed, done)]
+    seen = [compute_status(job(2, 1), Status(), known, START + 10) for known in (waiting, half, failed, done)]
 
     ranks = [(status.phase, status.ranks.running, status.ranks.ready) for status in seen if status.ranks is not None]
     assert ranks == [("Pending", 0, "0/2"), ("Running", 1, "1/2"), ("Stopping", 1, "1/2"), ("Succeeded", 0, "0/2")]
 
 
 def test_a_job_that_is_over_stays_as_it_was() -> None:
-    done = facts(node(0, agent(0, AgentPhase.ENDED, (ended(0, 9, exit_code=0, step=50),))))
-    over = status_of(job(1, 1), Status(), done, START + 10)
+    done = facts(node(0, agent(0, AgentPhase.ENDED, (exited_rank(0, 9, exit_code=0, step=50),))))
+    over = compute_status(job(1, 1), Status(), done, START + 10)
 
     assert (over.phase, over.message) == ("Succeeded", "The rank succeeded at step 50")
     assert conditions(over)["Complete"].status == "True"
     assert conditions(over)["Complete"].reason == "AllRanksSucceeded"
     assert over.completion_time == "2025-11-21T04:05:15Z"
-    assert status_of(job(1, 1), over, facts(missing(0)), START + 999) == over
+    assert compute_status(job(1, 1), over, facts(missing_node(0)), START + 999) == over
 
 
 def test_deadlines_say_which_field_set_them() -> None:
-    late = status_of(job(startup=10), Status(), facts(ready(0), node(1)), T0 + 11)
-    long = status_of(
+    late = compute_status(job(startup=10), Status(), facts(ready_node(0), node(1)), T0 + 11)
+    long = compute_status(
         job(deadline=60),
         Status(),
-        facts(*(running(n, rank(2 * n), rank(2 * n + 1), heard=50) for n in (0, 1))),
+        facts(*(running_node(n, rank(2 * n), rank(2 * n + 1), heard=50) for n in (0, 1))),
         T0 + 61,
     )
 

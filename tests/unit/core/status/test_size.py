@@ -7,7 +7,7 @@ import pytest
 from muster.api.status.status import Status
 from muster.core.facts import MetricFacts, NodeFacts, RankFacts
 from muster_worker.contract.schema import AgentPhase, CommandKind, MetricValue, RankReport, RankState
-from unit.core.builders import START, agent, command, facts, job, node, status_of
+from unit.core.builders import START, agent, command, compute_status, facts, job, node
 
 MAX_BYTES = 64 * 1024
 """The API server accepts 1.5 MiB, but every watcher gets the whole status with every change."""
@@ -49,7 +49,7 @@ def odd_node(number: int) -> NodeFacts:
 def test_many_thousand_ranks_are_a_small_status(nodes: int) -> None:
     current = facts(*(odd_node(number) for number in range(nodes)))
 
-    status = status_of(job(nodes, PROCS), Status(), current, START + 10)
+    status = compute_status(job(nodes, PROCS), Status(), current, START + 10)
 
     assert status.ranks is not None
     assert status.ranks.world == nodes * PROCS
