@@ -36,7 +36,7 @@ from muster_worker.contract.schema import (
     RankState,
     Report,
 )
-from unit.core.telling import check_messages
+from unit.core.message_rules import check_messages
 
 T0 = 1_763_697_900.0  # 2025-11-21T04:05:00Z: the job was created
 START = T0 + 5

@@ -33,7 +33,7 @@ class DisturbedNode(SimulatedNode):
     """
 
     fence_seconds: float = 0.0
-    is_mail_held: bool = False
+    are_reports_held: bool = False
     sent: list[Report] = field(default_factory=list)
 
     @property
@@ -43,61 +43,68 @@ class DisturbedNode(SimulatedNode):
 
     def create(self, replacement: int, at: float) -> None:
         """Create its next pod. Nothing of the old one may run beside it, even if the operator can't observe that."""
-        assert not (self.fence_seconds and self.is_cut and self.runs_ranks), "a pod is replaced before its fence"
+        assert not (self.fence_seconds and self.is_disconnected and self.runs_ranks), (
+            "a pod is replaced before its fence"
+        )
         super().create(replacement, at)
 
     def drain(self, at: float) -> None:
         """Delete its pod with a grace period."""
-        if self.is_alive and not self.is_cut and not self.process.is_terminating:
+        if self.is_alive and not self.is_disconnected and not self.process.is_terminating:
             self.terminated_at = at
             due = at + DRAIN_GRACE_SECONDS
             self.process = replace(self.process, is_terminating=True, deletion_requested_at=at, deletion_deadline=due)
 
-    def heal(self, at: float) -> None:
+    def reconnect(self, at: float) -> None:
         """Reconnect its machine. A fenced agent has ended meanwhile."""
-        if self.is_cut and self.is_alive and self.problem is not None:
-            self.leave(at, 143, None)
-        super().heal(at)
+        if self.is_disconnected and self.is_alive and self.problem is not None:
+            self.exit(at, 143, None)
+        super().reconnect(at)
 
     def tick(self, now: float, first_rank: int) -> None:
         """Act as an agent that may be cut off or drained."""
-        if self.cut_at is not None and self.fence_seconds and now >= self.cut_at + self.fence_seconds:
+        if self.disconnected_at is not None and self.fence_seconds and now >= self.disconnected_at + self.fence_seconds:
             self._fence(now)
         self._end_if_drained(now)
         super().tick(now, first_rank)
 
     def _fence(self, now: float) -> None:
         """Stop the ranks in the time that the agent has for it."""
-        assert self.cut_at is not None
+        assert self.disconnected_at is not None
         if self.problem is None and self.phase == AgentPhase.RUNNING:
             self.problem = AgentProblem(FENCED, "this node has reached nothing")
-        if now >= self.cut_at + self.fence_seconds + FENCE_STOP_SECONDS:
+        if now >= self.disconnected_at + self.fence_seconds + FENCE_STOP_SECONDS:
             for rank in self.ranks:
                 rank.end(now, None, 15, stopped=True)
 
     def _end_if_drained(self, now: float) -> None:
-        if self.terminated_at is None or self.is_cut or self.hangs or now < self.terminated_at + DRAIN_SECONDS:
+        if (
+            self.terminated_at is None
+            or self.is_disconnected
+            or self.is_frozen
+            or now < self.terminated_at + DRAIN_SECONDS
+        ):
             return
         if self.is_alive:
             for rank in self.ranks:
                 rank.end(now, None, 15, stopped=True)
-            self.leave(now, 143, None)
+            self.exit(now, 143, None)
         # The kubelet deletes a pod some time after it has ended.
         elif self.process.state is ProcessState.EXITED and now >= self.terminated_at + 2 * DRAIN_SECONDS:
             self.remove(now)
 
-    def take_mail(self, now: float) -> list[tuple[Report, float]]:
+    def take_reports(self, now: float) -> list[tuple[Report, float]]:
         """Return the reports that arrive now: none while they are held, and all of these together afterwards."""
-        if self.is_mail_held:
+        if self.are_reports_held:
             return []
-        reports = [report for report, _ in super().take_mail(now)]
+        reports = [report for report, _ in super().take_reports(now)]
         self.sent = [*self.sent, *reports][-KEPT_REPORTS:]
         return [(report, now) for report in reports]
 
-    def receive_again(self, index: int, now: float) -> None:
+    def repeat_report(self, index: int, now: float) -> None:
         """Let an earlier report arrive once more, perhaps of an earlier attempt or pod."""
         if self.sent:
-            self.mail.append((self.sent[index % len(self.sent)], now))
+            self.pending_reports.append((self.sent[index % len(self.sent)], now))
 
     def facts(self) -> NodeFacts:
         """Return the node as on a cluster, where pods have names and machines."""
@@ -126,7 +133,7 @@ class DisturbedWorld(World):
         self.status = stored
 
 
-def disturbed_world(job: Job) -> tuple[DisturbedWorld, list[DisturbedNode]]:
+def new_disturbed_world(job: Job) -> tuple[DisturbedWorld, list[DisturbedNode]]:
     """Return a world for the job, and its nodes."""
     seconds = fence_seconds(job)
     nodes = [DisturbedNode(number, 2, fence_seconds=seconds) for number in range(count_nodes_with_spares(job))]

@@ -49,12 +49,12 @@ class MpiNode(SimulatedNode):
             )
             self.ended_at = at
 
-    def _obey(self, command: Command, now: float, first_rank: int) -> None:
+    def _execute(self, command: Command, now: float, first_rank: int) -> None:
         if command.kind in (CommandKind.STOP, CommandKind.KILL):
             self._told = command.order
             if self.number == 0:
                 self.end_mpirun(now, None, 15, stopped=True)
-        super()._obey(command, now, first_rank)
+        super()._execute(command, now, first_rank)
 
 
 @dataclass
@@ -64,9 +64,9 @@ class MpiWorld(World):
     family: str = OPEN_MPI
     mpi: list[MpiNode] = field(default_factory=list)
 
-    def turn(self, *, newest_first: bool = False, applied: int | None = None) -> tuple[object, ...]:  # type: ignore[override]
+    def run_round(self, *, newest_first: bool = False, applied: int | None = None) -> tuple[object, ...]:  # type: ignore[override]
         self.mpirun(self.now + 0.05)
-        return super().turn(newest_first=newest_first, applied=applied)
+        return super().run_round(newest_first=newest_first, applied=applied)
 
     @property
     def ranks(self) -> list[SimulatedRank]:
@@ -75,7 +75,7 @@ class MpiWorld(World):
     def mpirun(self, now: float) -> None:
         """mpirun's own actions at `now`: none, unless a rank or a node has ended, or all are done."""
         first = self.mpi[0]
-        if first.mpirun is not None or not first.is_alive or not all(node.begun for node in self.mpi):
+        if first.mpirun is not None or not first.is_alive or not all(node.started_attempts for node in self.mpi):
             return
         bad = [rank for rank in self.ranks if rank.ended_at is not None and rank.exit_code != 0]
         if bad:

@@ -30,7 +30,7 @@ from muster_worker.contract.schema import (
 )
 from muster_worker.contract.source import EditedSource
 from unit.core.builders import HEARTBEAT_SECONDS, T0, UID
-from unit.core.telling import check_messages
+from unit.core.message_rules import check_messages
 
 NOTHING = ProcessFacts(ProcessState.MISSING, replacement=-1)
 
@@ -56,12 +56,12 @@ class SimulatedRank:
     first_script_step: int | None = None
     collectives: tuple[GroupCollective, ...] = ()
 
-    def make_step(self, at: float) -> None:
+    def complete_step(self, at: float) -> None:
         if self.ended_at is None:
             self.step, self.highest_step_at, self.activity = (self.step or 0) + 1, at, None
             self.first_step_at = at if self.first_step_at is None else self.first_step_at
 
-    def report_resumption(self, step: int, at: float) -> None:
+    def report_resumed_step(self, step: int, at: float) -> None:
         """Report the step of the checkpoint, as a script may do before its first step."""
         self.step, self.first_script_step, self.highest_step_at = step, step, at
 
@@ -111,25 +111,25 @@ class SimulatedNode:
     attempt: int = 0
     sequence: int = 0
     ranks: list[SimulatedRank] = field(default_factory=list)
-    hangs: bool = False
+    is_frozen: bool = False
     order: Order | None = None
-    waits: int = 0
-    begun: list[int] = field(default_factory=list)
+    rounds_until_start: int = 0
+    started_attempts: list[int] = field(default_factory=list)
     sources: dict[int, EditedSource | None] = field(default_factory=dict)
     command: Command | None = None
     command_sent_at: float | None = None
     known: AgentFacts | None = None
-    mail: list[tuple[Report, float]] = field(default_factory=list)
-    cut_at: float | None = None
+    pending_reports: list[tuple[Report, float]] = field(default_factory=list)
+    disconnected_at: float | None = None
     lost_at: float | None = None
     avoided_nodes: tuple[str, ...] = ()
     problem: AgentProblem | None = None
     terminated_at: float | None = None
 
     @property
-    def is_cut(self) -> bool:
+    def is_disconnected(self) -> bool:
         """Whether its machine is disconnected: its processes continue, and nobody gets its reports."""
-        return self.cut_at is not None
+        return self.disconnected_at is not None
 
     @property
     def is_alive(self) -> bool:
@@ -142,9 +142,9 @@ class SimulatedNode:
         return members.index(self.number) if self.number in members else self.number
 
     @property
-    def lives(self) -> bool:
+    def has_running_ranks(self) -> bool:
         """Whether one of its ranks runs, as far as anybody can observe."""
-        return self.is_alive and not self.is_cut and any(entry.ended_at is None for entry in self.ranks)
+        return self.is_alive and not self.is_disconnected and any(entry.ended_at is None for entry in self.ranks)
 
     @property
     def is_over(self) -> bool:
@@ -160,50 +160,50 @@ class SimulatedNode:
         is_leaving = self.process.is_terminating and self.is_over
         assert nothing_runs or is_leaving or self.lost_at is not None, "a pod is made beside one that runs"
         assert replacement > self.process.replacement, "a pod is made twice"
-        state = ProcessState.WAITING if self.waits else ProcessState.RUNNING
-        self.process = ProcessFacts(state, replacement, started_at=None if self.waits else at)
+        state = ProcessState.WAITING if self.rounds_until_start else ProcessState.RUNNING
+        self.process = ProcessFacts(state, replacement, started_at=None if self.rounds_until_start else at)
         self.phase, self.attempt, self.sequence, self.ranks, self.order = None, 0, 0, [], None
         self.problem, self.terminated_at = None, None
         # On another machine: the previous one may be disconnected forever.
-        self.cut_at, self.lost_at = None, None
-        self.forget()
+        self.disconnected_at, self.lost_at = None, None
+        self.forget_observations()
 
-    def cut(self, at: float) -> None:
+    def disconnect(self, at: float) -> None:
         """Disconnect its machine."""
-        if self.process.state is not ProcessState.MISSING and not self.is_cut:
-            self.cut_at = at
+        if self.process.state is not ProcessState.MISSING and not self.is_disconnected:
+            self.disconnected_at = at
 
-    def heal(self, at: float) -> None:
+    def reconnect(self, at: float) -> None:
         """Reconnect its machine, which carries out earlier requests."""
-        if self.is_cut:
-            self.cut_at = None
+        if self.is_disconnected:
+            self.disconnected_at = None
             self.process = replace(self.process, unreachable_since=None)
             if self.process.is_terminating:
                 self.remove(at)
 
     def remove_machine(self, at: float) -> None:
         """Power off its machine and delete its Node: Kubernetes then deletes the pod."""
-        self.cut_at = None
+        self.disconnected_at = None
         self.remove(at)
 
     def delete(self, at: float, grace: float) -> None:
         """Delete its pod: a disconnected machine doesn't notice."""
-        if not self.is_cut:
+        if not self.is_disconnected:
             self.remove(at)
         elif not self.process.is_terminating:
             self.process = replace(self.process, is_terminating=True, deletion_deadline=at + grace)
 
     def remove(self, at: float) -> None:
-        self.leave(at, None, 9)
+        self.exit(at, None, 9)
         self.process = ProcessFacts(ProcessState.MISSING, self.process.replacement)
 
-    def forget(self) -> None:
+    def forget_observations(self) -> None:
         """The operator's memory is lost."""
         self.command, self.command_sent_at, self.known, self.lost_at = None, None, None, None
         if self.process.state is ProcessState.MISSING:
             self.process = NOTHING
 
-    def leave(self, at: float, exit_code: int | None, signal: int | None) -> None:
+    def exit(self, at: float, exit_code: int | None, signal: int | None) -> None:
         if self.is_alive:
             for entry in self.ranks:
                 entry.end(at, None, 9)
@@ -219,38 +219,38 @@ class SimulatedNode:
 
     def tick(self, now: float, first_rank: int) -> None:
         """The agent carries out its command, and writes a report."""
-        if self.cut_at is not None:
-            if now >= self.cut_at + NOT_READY_SECONDS and self.process.unreachable_since is None:
+        if self.disconnected_at is not None:
+            if now >= self.disconnected_at + NOT_READY_SECONDS and self.process.unreachable_since is None:
                 self.process = replace(self.process, unreachable_since=now)
             return
         if self.process.state is ProcessState.WAITING:
-            self.waits -= 1
-            if self.waits <= 0:
+            self.rounds_until_start -= 1
+            if self.rounds_until_start <= 0:
                 self.process = replace(self.process, state=ProcessState.RUNNING, started_at=now, scheduled_at=now)
             return
-        if not self.is_alive or self.hangs:
+        if not self.is_alive or self.is_frozen:
             return
         if self.command is not None and (self.order is None or self.command.order > self.order):
             self.order = self.command.order
-            self._obey(self.command, now, first_rank)
+            self._execute(self.command, now, first_rank)
         if self.process.state is ProcessState.EXITED:
             return
         if self.phase == AgentPhase.RUNNING and self.is_over:
             self.phase = AgentPhase.ENDED
         self.sequence += 1
-        self.mail.append((self._report(now), now))
+        self.pending_reports.append((self._report(now), now))
 
-    def take_mail(self, now: float) -> list[tuple[Report, float]]:  # noqa: ARG002 - each report arrives at once
+    def take_reports(self, now: float) -> list[tuple[Report, float]]:  # noqa: ARG002 - each report arrives at once
         """Return the reports that arrive now, with the times of their arrival."""
-        mail, self.mail = self.mail, []
+        mail, self.pending_reports = self.pending_reports, []
         return mail
 
-    def _obey(self, command: Command, now: float, first_rank: int) -> None:
+    def _execute(self, command: Command, now: float, first_rank: int) -> None:
         if command.kind == CommandKind.EXIT:
-            self.leave(now, 0, None)
+            self.exit(now, 0, None)
         elif command.kind == CommandKind.START and command.attempt > self.attempt:
             self.attempt, self.phase = command.attempt, AgentPhase.RUNNING
-            self.begun.append(self.attempt)
+            self.started_attempts.append(self.attempt)
             self.sources[self.attempt] = command.source
             self.ranks = [SimulatedRank(first_rank + local) for local in range(self.starts)]
         elif command.kind in (CommandKind.STOP, CommandKind.KILL):
@@ -292,7 +292,7 @@ class World:
     status: Status = field(default_factory=Status)
     leader_term: int = 1
     is_deleted: bool = False
-    began_to_listen: float = T0
+    collector_started_at: float = T0
     request: str | None = None
     source: RequestedSource | None = None
 
@@ -303,12 +303,12 @@ class World:
             nodes,
             HEARTBEAT_SECONDS,
             self.stop,
-            collector_started_at=self.began_to_listen,
+            collector_started_at=self.collector_started_at,
             restart_request=self.request,
             requested_source=self.source,
         )
 
-    def turn(self, *, newest_first: bool = False, applied: int | None = None) -> tuple[Action, ...]:
+    def run_round(self, *, newest_first: bool = False, applied: int | None = None) -> tuple[Action, ...]:
         """Run one round; with `applied` the operator is killed after this many actions. Return the decision."""
         self.now += 0.1
         self.run_agents(newest_first=newest_first)
@@ -319,7 +319,7 @@ class World:
         procs = self.job.spec.procs_per_node
         for entry in self.nodes:
             entry.tick(self.now, entry.node_rank * (procs if isinstance(procs, int) else 1))
-            mail = entry.take_mail(self.now)
+            mail = entry.take_reports(self.now)
             for report, at in reversed(mail) if newest_first else mail:
                 entry.known = merge_report(entry.known, report, at)
 
@@ -347,9 +347,9 @@ class World:
 
     def restart_operator(self) -> None:
         self.leader_term += 1
-        self.began_to_listen = self.now
+        self.collector_started_at = self.now
         for entry in self.nodes:
-            entry.forget()
+            entry.forget_observations()
 
     def decide_again(self, previous: Status) -> tuple[Action, ...]:
         """Return the decision now, if the status were `previous`."""
@@ -362,10 +362,10 @@ class World:
             self.nodes[action.node].create(action.replacement, self.now)
             self.nodes[action.node].avoided_nodes = action.avoided_nodes
         elif isinstance(action, KillNode):
-            if self.nodes[action.node].is_cut:
+            if self.nodes[action.node].is_disconnected:
                 self.nodes[action.node].delete(self.now, 1.0)
             else:
-                self.nodes[action.node].leave(self.now, None, 9)
+                self.nodes[action.node].exit(self.now, None, 9)
         elif isinstance(action, RemoveNode):
             self.nodes[action.node].delete(self.now, action.grace_seconds)
         elif isinstance(action, DeleteResource):
@@ -374,12 +374,12 @@ class World:
             for number in action.nodes:
                 self.nodes[number].command, self.nodes[number].command_sent_at = action.command, self.now
 
-    def lose(self, number: int) -> None:
+    def kill_container(self, number: int) -> None:
         """Kill a pod's container with all its processes."""
         node = self.nodes[number]
-        if node.is_cut:
+        if node.is_disconnected:
             return
-        node.leave(self.now, None, 9)
+        node.exit(self.now, None, 9)
         if node.process.state is ProcessState.EXITED:
             node.process = replace(node.process, problem=Problem("OOMKilled", "container trainer ran out of memory"))
 

@@ -16,8 +16,8 @@ from muster.core.members import parse_members
 from muster.core.restarts import PLANNED_RESTARTS, RESTART_REQUESTED
 from support.searches import examples
 from unit.core.builders import job
-from unit.core.disturbed_world import DisturbedNode, disturbed_world
-from unit.core.test_any_operator import asked, check, condition
+from unit.core.disturbed_world import DisturbedNode, new_disturbed_world
+from unit.core.test_any_operator import check_round, condition_status, with_suspend
 
 IGNORED_CODE, FATAL_CODE = 9, 8
 RULES = (FailureRule(action="Ignore", exit_codes=(IGNORED_CODE,)), FailureRule(action="Fail", exit_codes=(FATAL_CODE,)))
@@ -32,15 +32,15 @@ POLICIES = st.builds(
     rules=st.sampled_from(((), RULES)),
 )
 NODES = st.integers(0, 2)
-TURNS = st.integers(1, 6)
-PAUSES = st.sampled_from((1.0, 10.0, 40.0, 140.0))
+ROUNDS = st.integers(1, 6)
+WAITING_TIMES = st.sampled_from((1.0, 10.0, 40.0, 140.0))
 """The longest is enough for a cut-off node to be lost."""
 
 INFORMED_SECONDS = 40.0
 """After this time an operator, even a new one, knows which agents report."""
 
 HEARTBEAT = 4.0
-ENOUGH_TURNS = 400
+ENOUGH_ROUNDS = 400
 """A job needs far fewer, even with the longest backoff."""
 
 
@@ -57,7 +57,7 @@ class AnyFaults(RuleBasedStateMachine):
     def create_job(self, policy: FailurePolicy | None, nodes: int, *, stays_cut: bool) -> None:
         """Apply the job, and start it."""
         self.policy, self.stays_cut = policy, stays_cut
-        self.world, self.nodes = disturbed_world(self.make_job(policy, nodes))
+        self.world, self.nodes = new_disturbed_world(self.make_job(policy, nodes))
         self.records: list[RestartRecord] = []
         self.causes = self.requests = self.suspensions = 0
         self.is_training = True
@@ -67,14 +67,14 @@ class AnyFaults(RuleBasedStateMachine):
         """Return the job."""
         return job_with(policy, nodes)
 
-    def reconcile(self, turns: int = 1, *, applied: int | None = None) -> None:
+    def reconcile(self, rounds: int = 1, *, applied: int | None = None) -> None:
         """Run rounds, and check each decision."""
-        for _ in range(turns):
+        for _ in range(rounds):
             before = self.world.status
             for node in self.nodes:
-                for rank in node.ranks if self.is_training and not node.hangs else ():
-                    rank.make_step(self.world.now)
-            check(self.world, before, self.world.turn(applied=applied))
+                for rank in node.ranks if self.is_training and not node.is_frozen else ():
+                    rank.complete_step(self.world.now)
+            check_round(self.world, before, self.world.run_round(applied=applied))
             self._check_ranks()
             self._record_restarts()
 
@@ -120,12 +120,12 @@ class AnyFaults(RuleBasedStateMachine):
         """Return one of the job's nodes."""
         return self.nodes[number % len(self.nodes)]
 
-    @rule(turns=TURNS)
-    def wait(self, turns: int) -> None:
+    @rule(rounds=ROUNDS)
+    def wait(self, rounds: int) -> None:
         """Nothing happens."""
-        self.reconcile(turns)
+        self.reconcile(rounds)
 
-    @rule(seconds=PAUSES)
+    @rule(seconds=WAITING_TIMES)
     def pass_time(self, seconds: float) -> None:
         """Time passes, with a decision at each heartbeat."""
         until = self.world.now + seconds
@@ -139,7 +139,9 @@ class AnyFaults(RuleBasedStateMachine):
         """No rank is shown as running that has ended, or whose agent does not report."""
         status = self.world.status
         reporting = [
-            node for node in self.nodes if node.is_alive and not (node.hangs or node.is_mail_held or node.is_cut)
+            node
+            for node in self.nodes
+            if node.is_alive and not (node.is_frozen or node.are_reports_held or node.is_disconnected)
         ]
         running = sum(rank.ended_at is None for node in reporting for rank in node.ranks)
         assert status.phase != "Running" or status.ranks is None or status.ranks.running <= running, status.message
@@ -150,114 +152,114 @@ class AnyFaults(RuleBasedStateMachine):
         self.world.now += seconds
         self.reconcile()
 
-    @rule(number=NODES, code=st.sampled_from((7, 7, IGNORED_CODE, FATAL_CODE)), turns=TURNS)
-    def fail_rank(self, number: int, code: int, turns: int) -> None:
+    @rule(number=NODES, code=st.sampled_from((7, 7, IGNORED_CODE, FATAL_CODE)), rounds=ROUNDS)
+    def fail_rank(self, number: int, code: int, rounds: int) -> None:
         """A rank fails, with an error of its own."""
         ranks = [rank for rank in self.node(number).ranks if rank.ended_at is None]
         if ranks and self.node(number).is_alive:
             self.causes += 1
             ranks[0].end(self.world.now, code, None, f"ValueError: cause {self.causes}.")
-        self.reconcile(turns)
+        self.reconcile(rounds)
 
-    @rule(number=NODES, turns=TURNS)
-    def kill_all_ranks(self, number: int, turns: int) -> None:
+    @rule(number=NODES, rounds=ROUNDS)
+    def kill_all_ranks(self, number: int, rounds: int) -> None:
         """The kernel kills a node's ranks."""
         if self.node(number).is_alive:
             self.causes += 1
             for rank in self.node(number).ranks:
                 rank.end(self.world.now, None, 9)
-        self.reconcile(turns)
+        self.reconcile(rounds)
 
-    @rule(number=NODES, turns=TURNS)
-    def kill_container(self, number: int, turns: int) -> None:
+    @rule(number=NODES, rounds=ROUNDS)
+    def kill_container(self, number: int, rounds: int) -> None:
         """A pod's container is killed with its agent."""
         self.causes += 1
-        self.world.lose(number % len(self.nodes))
-        self.reconcile(turns)
+        self.world.kill_container(number % len(self.nodes))
+        self.reconcile(rounds)
 
-    @rule(number=NODES, turns=TURNS)
-    def delete_pod(self, number: int, turns: int) -> None:
+    @rule(number=NODES, rounds=ROUNDS)
+    def delete_pod(self, number: int, rounds: int) -> None:
         """A pod is deleted at once."""
         self.causes += 1
         self.node(number).delete(self.world.now, 30.0)
-        self.reconcile(turns)
+        self.reconcile(rounds)
 
-    @rule(number=NODES, turns=TURNS)
-    def drain(self, number: int, turns: int) -> None:
+    @rule(number=NODES, rounds=ROUNDS)
+    def drain(self, number: int, rounds: int) -> None:
         """A pod is deleted with its grace period."""
         self.causes += 1
         self.node(number).drain(self.world.now)
-        self.reconcile(turns)
+        self.reconcile(rounds)
 
-    @rule(number=NODES, turns=TURNS)
-    def cut(self, number: int, turns: int) -> None:
+    @rule(number=NODES, rounds=ROUNDS)
+    def disconnect(self, number: int, rounds: int) -> None:
         """A machine loses its network."""
         self.causes += 1
-        self.node(number).cut(self.world.now)
-        self.reconcile(turns)
+        self.node(number).disconnect(self.world.now)
+        self.reconcile(rounds)
 
-    @rule(number=NODES, turns=TURNS)
-    def heal(self, number: int, turns: int) -> None:
+    @rule(number=NODES, rounds=ROUNDS)
+    def reconnect(self, number: int, rounds: int) -> None:
         """A machine gets its network back."""
-        self.node(number).heal(self.world.now)
-        self.reconcile(turns)
+        self.node(number).reconnect(self.world.now)
+        self.reconcile(rounds)
 
-    @rule(number=NODES, turns=TURNS)
-    def freeze_or_thaw(self, number: int, turns: int) -> None:
+    @rule(number=NODES, rounds=ROUNDS)
+    def freeze_or_thaw(self, number: int, rounds: int) -> None:
         """An agent stops doing anything, or goes on."""
-        self.node(number).hangs = not self.node(number).hangs
-        self.reconcile(turns)
+        self.node(number).is_frozen = not self.node(number).is_frozen
+        self.reconcile(rounds)
 
-    @rule(number=NODES, turns=TURNS)
-    def hold_or_release_reports(self, number: int, turns: int) -> None:
+    @rule(number=NODES, rounds=ROUNDS)
+    def hold_or_release_reports(self, number: int, rounds: int) -> None:
         """A node's reports are delayed, or arrive all at once."""
-        self.node(number).is_mail_held = not self.node(number).is_mail_held
-        self.reconcile(turns)
+        self.node(number).are_reports_held = not self.node(number).are_reports_held
+        self.reconcile(rounds)
 
-    @rule(number=NODES, index=st.integers(0, 39), turns=TURNS)
-    def repeat_report(self, number: int, index: int, turns: int) -> None:
+    @rule(number=NODES, index=st.integers(0, 39), rounds=ROUNDS)
+    def repeat_report(self, number: int, index: int, rounds: int) -> None:
         """An earlier report arrives again."""
-        self.node(number).receive_again(index, self.world.now)
-        self.reconcile(turns)
+        self.node(number).repeat_report(index, self.world.now)
+        self.reconcile(rounds)
 
     @rule(number=NODES)
     def delay_next_pod(self, number: int) -> None:
         """The node's next pod waits for its image."""
-        self.node(number).waits = 3
+        self.node(number).rounds_until_start = 3
 
-    @rule(turns=TURNS)
-    def hang_or_train(self, turns: int) -> None:
+    @rule(rounds=ROUNDS)
+    def hang_or_train(self, rounds: int) -> None:
         """All ranks wait for something that never comes, or train again."""
         self.causes += self.is_training
         self.is_training = not self.is_training
-        self.reconcile(turns)
+        self.reconcile(rounds)
 
-    @rule(value=st.integers(0, 3), turns=TURNS)
-    def request_restart(self, value: int, turns: int) -> None:
+    @rule(value=st.integers(0, 3), rounds=ROUNDS)
+    def request_restart(self, value: int, rounds: int) -> None:
         """A user annotates the job."""
         self.requests += self.world.request != str(value)
         self.world.request = str(value)
-        self.reconcile(turns)
+        self.reconcile(rounds)
 
-    @rule(turns=TURNS)
-    def suspend_or_resume(self, turns: int) -> None:
+    @rule(rounds=ROUNDS)
+    def suspend_or_resume(self, rounds: int) -> None:
         """A user suspends the job, or resumes it."""
         suspend = not self.world.job.spec.suspend
         self.suspensions += suspend
-        self.world.job = asked(self.world, suspend=suspend)
-        self.reconcile(turns)
+        self.world.job = with_suspend(self.world, suspend=suspend)
+        self.reconcile(rounds)
 
-    @rule(turns=TURNS)
-    def restart_operator(self, turns: int) -> None:
+    @rule(rounds=ROUNDS)
+    def restart_operator(self, rounds: int) -> None:
         """Another operator takes over, which reads the status only."""
         self.world.restart_operator()
-        self.reconcile(turns)
+        self.reconcile(rounds)
 
-    @rule(applied=st.integers(0, 4), turns=TURNS)
-    def kill_operator(self, applied: int, turns: int) -> None:
+    @rule(applied=st.integers(0, 4), rounds=ROUNDS)
+    def kill_operator(self, applied: int, rounds: int) -> None:
         """The operator is killed between two actions."""
         self.reconcile(applied=applied)
-        self.reconcile(turns)
+        self.reconcile(rounds)
 
     @invariant()
     def settles(self) -> None:
@@ -285,13 +287,12 @@ class AnyFaults(RuleBasedStateMachine):
     def teardown(self) -> None:
         """The faults end, and the ranks succeed: so does the job, or it has failed."""
         self.is_training = True
-        self.world.job = asked(self.world, suspend=False)
+        self.world.job = with_suspend(self.world, suspend=False)
         for node in self.nodes:
-            node.hangs = node.is_mail_held = False
-            if not self.stays_cut:
-                node.heal(self.world.now)
-        for _ in range(ENOUGH_TURNS):
-            self._heal_last_members()
+            node.is_frozen = node.are_reports_held = False
+            if not self.stays_cut or all(each.is_disconnected for each in self.members):
+                node.reconnect(self.world.now)
+        for _ in range(ENOUGH_ROUNDS):
             self.reconcile()
             self.world.now += HEARTBEAT
             if self.world.status.final_condition is not None:
@@ -316,16 +317,16 @@ class AnyFaults(RuleBasedStateMachine):
                     rank.end(self.world.now, 0, None)
 
     def _check_end(self) -> None:
-        if condition(self.world.status, "Complete") == "True":
+        if condition_status(self.world.status, "Complete") == "True":
             members = self.members
             ends = [(node.attempt, rank.exit_code, rank.stopped) for node in members for rank in node.ranks]
             assert ends == [(self.world.status.attempt, 0, False)] * (2 * len(members))
         else:
             assert self.causes, self.world.status.message
-        assert not any(node.runs_ranks and not node.is_cut for node in self.nodes), "a rank is left over"
-        assert not any(node.process.state is ProcessState.RUNNING and not node.is_cut for node in self.nodes), (
-            "an agent is left over"
-        )
+        assert not any(node.runs_ranks and not node.is_disconnected for node in self.nodes), "a rank is left over"
+        assert not any(
+            node.process.state is ProcessState.RUNNING and not node.is_disconnected for node in self.nodes
+        ), "an agent is left over"
 
 
 class AnyFaultsOfElasticJobs(AnyFaults):
@@ -339,13 +340,13 @@ class AnyFaultsOfElasticJobs(AnyFaults):
         elastic = Elastic(min_nodes=1, max_nodes=nodes + 1, resize_after_seconds=20, grow_after_seconds=30)
         return plain.model_copy(update={"spec": plain.spec.model_copy(update={"elastic": elastic})})
 
-    @rule(nodes=st.integers(1, 4), turns=TURNS)
-    def scale(self, nodes: int, turns: int) -> None:
+    @rule(nodes=st.integers(1, 4), rounds=ROUNDS)
+    def scale(self, nodes: int, rounds: int) -> None:
         """A user changes the number of nodes."""
         spec = self.world.job.spec
         count = min(nodes, len(self.nodes))
         self.world.job = self.world.job.model_copy(update={"spec": spec.model_copy(update={"nodes": count})})
-        self.reconcile(turns)
+        self.reconcile(rounds)
 
     @invariant()
     def has_one_node_for_each_rank(self) -> None:

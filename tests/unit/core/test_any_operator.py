@@ -20,121 +20,121 @@ SHORT_CUT_SECONDS = 90.0
 """Kubernetes has marked the machine as NotReady by then, and muster does not count it as lost yet."""
 
 NODES = st.integers(0, 2)
-HARMLESS = st.one_of(
+HARMLESS_EVENTS = st.one_of(
     st.tuples(st.sampled_from(("suspend", "resume", "forget")), st.just(0)),
     st.tuples(st.just("crash"), st.integers(0, 4)),
     st.tuples(st.just("wait"), st.integers(0, 40)),
     st.tuples(st.just("delay"), NODES),
     st.tuples(st.just("short cut"), NODES),
 )
-HARMFUL = st.one_of(st.tuples(st.sampled_from(("lose", "delete", "fail", "cut", "cut", "heal")), NODES))
-EVENTS = st.lists(st.tuples(st.one_of(HARMLESS, HARMLESS, HARMFUL), st.integers(1, 6)), max_size=10)
-GENTLE = st.lists(st.tuples(HARMLESS, st.integers(1, 6)), max_size=12)
+FAULTS = st.one_of(st.tuples(st.sampled_from(("lose", "delete", "fail", "cut", "cut", "heal")), NODES))
+EVENT_LISTS = st.lists(st.tuples(st.one_of(HARMLESS_EVENTS, HARMLESS_EVENTS, FAULTS), st.integers(1, 6)), max_size=10)
+HARMLESS_EVENT_LISTS = st.lists(st.tuples(HARMLESS_EVENTS, st.integers(1, 6)), max_size=12)
 
 
-def condition(status: Status, kind: str) -> str:
+def condition_status(status: Status, kind: str) -> str:
     return next((entry.status for entry in status.conditions if entry.type == kind), "Unknown")
 
 
-def asked(world: World, *, suspend: bool) -> Job:
+def with_suspend(world: World, *, suspend: bool) -> Job:
     return world.job.model_copy(update={"spec": world.job.spec.model_copy(update={"suspend": suspend})})
 
 
-def check(world: World, before: Status, actions: Sequence[Action]) -> None:
-    living = {node.attempt for node in world.nodes if node.lives}
+def check_round(world: World, before: Status, actions: Sequence[Action]) -> None:
+    living = {node.attempt for node in world.nodes if node.has_running_ranks}
     assert len(living) <= 1, "two attempts run at once"
     for node in world.nodes:
-        assert len(set(node.begun)) == len(node.begun), "an attempt is started twice"
-    assert all(number <= world.status.attempt for node in world.nodes for number in node.begun)
+        assert len(set(node.started_attempts)) == len(node.started_attempts), "an attempt is started twice"
+    assert all(number <= world.status.attempt for node in world.nodes for number in node.started_attempts)
     starts = [
         action for action in actions if isinstance(action, SendCommand) and action.command.kind == CommandKind.START
     ]
     assert all(start.command.attempt == world.status.attempt for start in starts)
     assert not starts or world.status.start_time is not None
-    if before.final_condition is not None or condition(world.status, "Suspended") == "True":
+    if before.final_condition is not None or condition_status(world.status, "Suspended") == "True":
         assert not starts
         assert not any(isinstance(action, CreateNode) for action in actions)
     if before.final_condition is not None:
         assert world.status == before
-    if condition(world.status, "Suspended") == "True":
+    if condition_status(world.status, "Suspended") == "True":
         assert not living
         assert world.status.start_time is None
     assert world.status.attempt >= before.attempt
 
 
-def live(world: World, turns: int = 1, *, applied: int | None = None) -> None:
-    for _ in range(turns):
+def run_rounds(world: World, rounds: int = 1, *, applied: int | None = None) -> None:
+    for _ in range(rounds):
         before = world.status
-        check(world, before, world.turn(applied=applied))
+        check_round(world, before, world.run_round(applied=applied))
 
 
-def happen(world: World, kind: str, value: int) -> None:
+def apply_event(world: World, kind: str, value: int) -> None:
     if kind in ("suspend", "resume"):
-        world.job = asked(world, suspend=kind == "suspend")
+        world.job = with_suspend(world, suspend=kind == "suspend")
     elif kind == "forget":
         world.restart_operator()
     elif kind == "crash":
-        live(world, applied=value)
+        run_rounds(world, applied=value)
     elif kind == "wait":
         world.now += value
     elif kind == "delay":
-        world.nodes[value].waits = 3
+        world.nodes[value].rounds_until_start = 3
     else:
-        harm(world, kind, value)
+        apply_fault(world, kind, value)
 
 
-def harm(world: World, kind: str, number: int) -> None:
+def apply_fault(world: World, kind: str, number: int) -> None:
     """An event on one node."""
     node = world.nodes[number]
     if kind == "lose":
-        world.lose(number)
+        world.kill_container(number)
     elif kind == "delete":
         node.delete(world.now, 30.0)
     elif kind == "cut":
-        node.cut(world.now)
+        node.disconnect(world.now)
     elif kind == "heal":
-        node.heal(world.now)
+        node.reconnect(world.now)
     elif kind == "short cut":
-        cut_for(world, number, SHORT_CUT_SECONDS)
+        disconnect_for(world, number, SHORT_CUT_SECONDS)
     else:
         for rank in node.ranks[:1]:
             rank.end(world.now, 7, None, "ValueError: bad label")
 
 
-def cut_for(world: World, number: int, seconds: float) -> None:
+def disconnect_for(world: World, number: int, seconds: float) -> None:
     """Disconnect a machine, and reconnect it."""
-    world.nodes[number].cut(world.now)
+    world.nodes[number].disconnect(world.now)
     until = world.now + seconds
     while world.now < until:
         world.now += 5
-        live(world)
-    world.nodes[number].heal(world.now)
+        run_rounds(world)
+    world.nodes[number].reconnect(world.now)
 
 
 def lose_machines(world: World, *numbers: int) -> None:
     """Cut the nodes off until Kubernetes reports their machines as not ready and muster counts them as lost."""
     for number in numbers:
-        world.nodes[number].cut(world.now)
-    live(world)
+        world.nodes[number].disconnect(world.now)
+    run_rounds(world)
     world.now += NOT_READY_SECONDS
-    live(world, 2)
+    run_rounds(world, 2)
     world.now += LOST_SECONDS + 2
 
 
-def finish(world: World) -> None:
+def run_to_the_end(world: World) -> None:
     """No further suspensions and events, and the ranks succeed.
 
     A disconnected machine remains so, unless muster asks to power it off: if all nodes of the last attempt are cut off,
     their ranks may still run.
     """
-    world.job = asked(world, suspend=False)
+    world.job = with_suspend(world, suspend=False)
     for _ in range(40):
-        live(world)
-        if "power off its Kubernetes node" in world.status.message:
+        run_rounds(world)
+        if "power off its machine" in world.status.message:
             for node in world.nodes:
-                if node.is_cut:
+                if node.is_disconnected:
                     node.remove_machine(world.now)
-        if any(node.is_cut for node in world.nodes):
+        if any(node.is_disconnected for node in world.nodes):
             world.now += 10
         members = [node for node in world.nodes if node.ranks and node.attempt == world.status.attempt]
         if len(members) == world.job.spec.nodes:
@@ -144,7 +144,7 @@ def finish(world: World) -> None:
         if world.status.final_condition is not None:
             break
         world.now += 1
-    live(world, 5)
+    run_rounds(world, 5)
 
 
 def new_world(
@@ -160,7 +160,7 @@ FAILED_POD_DELETED = ((("lose", 0), 1), (("lose", 0), 1), (("delete", 0), 1))
 """A pod fails before the first attempt, and is deleted while the others are being stopped."""
 
 # A run takes a tenth of a second: make test tries some, make test-long many.
-ANY_RUN = given(events=EVENTS, first=st.integers(0, 4), policy=st.sampled_from(("Running", "All", "None")))
+ANY_RUN = given(events=EVENT_LISTS, first=st.integers(0, 4), policy=st.sampled_from(("Running", "All", "None")))
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -180,46 +180,46 @@ def test_many_jobs_run_once_and_end(events: Sequence[tuple[tuple[str, int], int]
 def check_run(events: Sequence[tuple[tuple[str, int], int]], first: int, policy: str) -> None:
     """Apply the events: the job runs once, and ends."""
     world = new_world(policy=policy, after=60)
-    live(world, first)
-    for event, turns in events:
-        happen(world, *event)
-        live(world, turns)
-    finish(world)
+    run_rounds(world, first)
+    for event, rounds in events:
+        apply_event(world, *event)
+        run_rounds(world, rounds)
+    run_to_the_end(world)
 
     assert world.status.final_condition is not None
-    if condition(world.status, "Complete") == "True":
+    if condition_status(world.status, "Complete") == "True":
         ends = [(node.attempt, rank.exit_code, rank.stopped) for node in world.nodes for rank in node.ranks]
         assert ends == [(world.status.attempt, 0, False)] * 6
     # This long after the end the resource and all its objects are deleted.
     world.now += 61
-    live(world, 3)
+    run_rounds(world, 3)
     assert world.is_deleted
 
 
 @settings(max_examples=examples(150), deadline=None)
-@given(events=GENTLE, first=st.integers(0, 4))
+@given(events=HARMLESS_EVENT_LISTS, first=st.integers(0, 4))
 def test_an_undisturbed_job_completes(events: Sequence[tuple[tuple[str, int], int]], first: int) -> None:
     world = new_world()
-    live(world, first)
-    for event, turns in events:
-        happen(world, *event)
-        live(world, turns)
-    finish(world)
+    run_rounds(world, first)
+    for event, rounds in events:
+        apply_event(world, *event)
+        run_rounds(world, rounds)
+    run_to_the_end(world)
 
-    assert condition(world.status, "Complete") == "True", world.status.message
+    assert condition_status(world.status, "Complete") == "True", world.status.message
 
 
 def test_the_operator_was_away_for_the_whole_run() -> None:
     world = new_world()
-    live(world, 3)
+    run_rounds(world, 3)
     for node in world.nodes:
         assert node.ranks
         for rank in node.ranks:
             rank.end(world.now, 0, None)
-        node.leave(world.now, 0, None)
+        node.exit(world.now, 0, None)
     world.restart_operator()
-    live(world)
+    run_rounds(world)
 
-    assert condition(world.status, "Complete") == "True"
+    assert condition_status(world.status, "Complete") == "True"
     assert world.status.ranks is not None
     assert [(entry.state, entry.ranks) for entry in world.status.ranks.by_state] == [("Succeeded", "0-5")]

@@ -12,8 +12,8 @@ from muster.api.status.restarts import MAX_AVOIDED_NODES, RestartRecord
 from muster.core.avoided_nodes import find_avoided_nodes
 from muster.core.facts import Problem
 from unit.core.simulated import SimulatedNode
-from unit.core.test_any_operator import live
-from unit.core.test_restarts import EVENT_TURNS, fail, started
+from unit.core.test_any_operator import run_rounds
+from unit.core.test_restarts import EVENT_ROUNDS, fail_rank, start_world
 
 INTENDED = ("PodDeleted", "Preempted", "Evicted", "NodeStopped", "NodeShutdown")
 
@@ -62,22 +62,22 @@ def put(node: SimulatedNode, machine: str) -> None:
 
 
 def test_the_replacement_after_the_second_failure_avoids_the_node() -> None:
-    current = started(FailurePolicy(max_restarts=3))
-    put(current.nodes[1], "bad")
-    fail(current)
-    live(current, EVENT_TURNS)
-    assert current.status.restarts is not None
-    assert current.status.restarts.history[0].node_name == "bad"
-    assert not current.status.restarts.avoided_nodes
+    world = start_world(FailurePolicy(max_restarts=3))
+    put(world.nodes[1], "bad")
+    fail_rank(world)
+    run_rounds(world, EVENT_ROUNDS)
+    assert world.status.restarts is not None
+    assert world.status.restarts.history[0].node_name == "bad"
+    assert not world.status.restarts.avoided_nodes
 
-    current.now += 60
-    current.nodes[1].leave(current.now, None, 9)
-    put(current.nodes[1], "bad")
-    current.nodes[1].process = replace(current.nodes[1].process, problem=Problem("NodeLost", "bad is lost"))
-    live(current, EVENT_TURNS)
+    world.now += 60
+    world.nodes[1].exit(world.now, None, 9)
+    put(world.nodes[1], "bad")
+    world.nodes[1].process = replace(world.nodes[1].process, problem=Problem("NodeLost", "bad is lost"))
+    run_rounds(world, EVENT_ROUNDS)
 
-    assert (current.status.phase, current.status.attempt) == ("Running", 3)
-    (avoided,) = current.status.restarts.avoided_nodes
+    assert (world.status.phase, world.status.attempt) == ("Running", 3)
+    (avoided,) = world.status.restarts.avoided_nodes
     assert (avoided.node_name, avoided.failures, avoided.reason) == ("bad", 2, "NodeLost")
-    assert current.nodes[0].avoided_nodes == ()
-    assert current.nodes[1].avoided_nodes == ("bad",)
+    assert world.nodes[0].avoided_nodes == ()
+    assert world.nodes[1].avoided_nodes == ("bad",)

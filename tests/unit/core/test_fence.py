@@ -11,15 +11,15 @@ from muster.core.fence import OLD_POD_MAY_RUN, fence_seconds
 from muster_worker.contract.schema import AgentPhase, AgentProblem
 from unit.core.builders import HEARTBEAT_SECONDS, START, T0, agent, job, node
 from unit.core.simulated import NOT_READY_SECONDS, World
-from unit.core.test_any_operator import happen, live, lose_machines
-from unit.core.test_restarts import EVENT_TURNS, records, started
+from unit.core.test_any_operator import apply_event, lose_machines, run_rounds
+from unit.core.test_restarts import EVENT_ROUNDS, restart_records, start_world
 
 POLICY = FailurePolicy(max_disruptions=3)
 
 
-def lose_machines_and_continue(current: World, *numbers: int) -> None:
-    lose_machines(current, *numbers)
-    live(current, EVENT_TURNS)
+def lose_machines_and_continue(world: World, *numbers: int) -> None:
+    lose_machines(world, *numbers)
+    run_rounds(world, EVENT_ROUNDS)
 
 
 @pytest.mark.parametrize(
@@ -55,73 +55,73 @@ def test_a_job_with_one_node_or_without_a_policy_has_no_fence() -> None:
 
 
 def test_one_lost_node_of_two_is_replaced() -> None:
-    current = started(POLICY)
-    lose_machines_and_continue(current, 1)
-    assert [entry.process.replacement for entry in current.nodes] == [0, 1]
-    assert (current.status.phase, current.status.attempt) == ("Running", 2)
-    assert records(current.status) == [(1, "NodeLost", "Disruption")]
+    world = start_world(POLICY)
+    lose_machines_and_continue(world, 1)
+    assert [entry.process.replacement for entry in world.nodes] == [0, 1]
+    assert (world.status.phase, world.status.attempt) == ("Running", 2)
+    assert restart_records(world.status) == [(1, "NodeLost", "Disruption")]
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_if_all_nodes_are_lost_nothing_is_replaced(nodes: int) -> None:
-    current = started(POLICY, nodes)
-    lose_machines_and_continue(current, *range(nodes))
-    assert [entry.process.replacement for entry in current.nodes] == [0] * nodes
-    assert (current.status.phase, current.status.attempt) == ("Restarting", 2)
-    (stalled,) = [entry for entry in current.status.conditions if entry.type == "Stalled"]
+    world = start_world(POLICY, nodes)
+    lose_machines_and_continue(world, *range(nodes))
+    assert [entry.process.replacement for entry in world.nodes] == [0] * nodes
+    assert (world.status.phase, world.status.attempt) == ("Restarting", 2)
+    (stalled,) = [entry for entry in world.status.conditions if entry.type == "Stalled"]
     assert (stalled.status, stalled.reason) == ("True", OLD_POD_MAY_RUN)
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_nodes_that_were_all_lost_are_replaced_when_one_has_ended(nodes: int) -> None:
-    current = started(POLICY, nodes)
-    lose_machines_and_continue(current, *range(nodes))
-    current.nodes[0].heal(current.now)
-    live(current, EVENT_TURNS)
-    assert (current.status.phase, current.status.attempt) == ("Running", 2)
-    assert [entry.process.replacement for entry in current.nodes] == [1] * nodes
+    world = start_world(POLICY, nodes)
+    lose_machines_and_continue(world, *range(nodes))
+    world.nodes[0].reconnect(world.now)
+    run_rounds(world, EVENT_ROUNDS)
+    assert (world.status.phase, world.status.attempt) == ("Running", 2)
+    assert [entry.process.replacement for entry in world.nodes] == [1] * nodes
 
 
 def test_another_operator_waits_for_the_old_pods_too() -> None:
-    current = started(POLICY, 1)
-    lose_machines_and_continue(current, 0)
-    current.restart_operator()
-    current.now += 2 * LOST_SECONDS
-    live(current, EVENT_TURNS)
-    assert current.nodes[0].process.state is not ProcessState.WAITING
-    assert current.nodes[0].begun == [1]
-    assert current.status.phase == "Restarting"
+    world = start_world(POLICY, 1)
+    lose_machines_and_continue(world, 0)
+    world.restart_operator()
+    world.now += 2 * LOST_SECONDS
+    run_rounds(world, EVENT_ROUNDS)
+    assert world.nodes[0].process.state is not ProcessState.WAITING
+    assert world.nodes[0].started_attempts == [1]
+    assert world.status.phase == "Restarting"
 
 
 @pytest.mark.parametrize("policy", [None, POLICY])
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_a_suspension_does_not_end_the_wait_for_lost_nodes(nodes: int, policy: FailurePolicy | None) -> None:
-    current = started(policy, nodes)
-    for entry in current.nodes:
-        entry.cut(current.now)
-    happen(current, "suspend", 0)
+    world = start_world(policy, nodes)
+    for entry in world.nodes:
+        entry.disconnect(world.now)
+    apply_event(world, "suspend", 0)
     for seconds in (0.0, NOT_READY_SECONDS, 2 * LOST_SECONDS):
-        current.now += seconds
-        live(current, EVENT_TURNS)
-    assert current.status.phase == "Suspended"
-    happen(current, "resume", 0)
-    live(current, EVENT_TURNS)
-    assert [entry.begun for entry in current.nodes] == [[1]] * nodes
-    (stalled,) = [entry for entry in current.status.conditions if entry.type == "Stalled"]
+        world.now += seconds
+        run_rounds(world, EVENT_ROUNDS)
+    assert world.status.phase == "Suspended"
+    apply_event(world, "resume", 0)
+    run_rounds(world, EVENT_ROUNDS)
+    assert [entry.started_attempts for entry in world.nodes] == [[1]] * nodes
+    (stalled,) = [entry for entry in world.status.conditions if entry.type == "Stalled"]
     assert (stalled.status, stalled.reason) == ("True", OLD_POD_MAY_RUN)
 
-    current.nodes[0].heal(current.now)
-    live(current, EVENT_TURNS)
-    assert (current.status.phase, current.status.attempt) == ("Running", 2)
+    world.nodes[0].reconnect(world.now)
+    run_rounds(world, EVENT_ROUNDS)
+    assert (world.status.phase, world.status.attempt) == ("Running", 2)
 
 
 def test_a_fenced_node_is_a_disruption() -> None:
-    current = started(FailurePolicy(max_restarts=0))
-    fenced = current.nodes[1]
+    world = start_world(FailurePolicy(max_restarts=0))
+    fenced = world.nodes[1]
     for rank in fenced.ranks:
-        rank.end(current.now, None, 15, stopped=True)
+        rank.end(world.now, None, 15, stopped=True)
     fenced.problem = AgentProblem("Fenced", "this node has reached nothing for 45 s")
-    fenced.leave(current.now, 143, None)
-    live(current, EVENT_TURNS)
-    assert records(current.status) == [(1, "Fenced", "Disruption")]
-    assert [entry.process.replacement for entry in current.nodes] == [0, 1]
+    fenced.exit(world.now, 143, None)
+    run_rounds(world, EVENT_ROUNDS)
+    assert restart_records(world.status) == [(1, "Fenced", "Disruption")]
+    assert [entry.process.replacement for entry in world.nodes] == [0, 1]

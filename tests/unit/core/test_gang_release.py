@@ -186,7 +186,7 @@ class PlacedNode(SimulatedNode):
 
     def create(self, replacement: int, at: float) -> None:
         assert replacement > self.highest, "a pod's name is used twice"
-        self.highest, self.waits = replacement, 1
+        self.highest, self.rounds_until_start = replacement, 1
         super().create(replacement, at)
 
     def tick(self, now: float, first_rank: int) -> None:
@@ -232,7 +232,7 @@ def test_jobs_that_each_hold_a_part_come_apart(uids: list[object], nodes: int, c
     for number in range(600):
         for world in worlds:
             world.now += 2
-            world.turn()
+            world.run_round()
             if number in crashes:
                 world.restart_operator()
         place(worlds, machines=nodes)

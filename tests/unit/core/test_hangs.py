@@ -12,68 +12,68 @@ from muster.core.status.conditions import NO_RECENT_STEP, STEP_SECONDS
 from muster_worker.contract.collectives import GroupCollective
 from unit.core.builders import T0, job
 from unit.core.simulated import SimulatedNode, SimulatedRank, World
-from unit.core.test_any_operator import asked, finish, live
+from unit.core.test_any_operator import run_rounds, run_to_the_end, with_suspend
 
 TIMEOUT = 60
 WATCHED = FailurePolicy(max_restarts=2, hang_timeout_seconds=TIMEOUT)
 
 
-def training(policy: FailurePolicy | None, nodes: int = 2) -> World:
+def start_training(policy: FailurePolicy | None, nodes: int = 2) -> World:
     """Return a world whose ranks have completed some steps."""
     plain = job(nodes, 2)
     spec = plain.spec.model_copy(update={"failure_policy": policy})
     result = World(plain.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(nodes)])
-    live(result, 5)
-    train(result, 20)
-    assert (result.status.phase, stalled(result).status) == ("Running", "False")
+    run_rounds(result, 5)
+    train_for(result, 20)
+    assert (result.status.phase, stalled_condition(result).status) == ("Running", "False")
     return result
 
 
-def ranks(world: World) -> list[SimulatedRank]:
+def all_ranks(world: World) -> list[SimulatedRank]:
     return [rank for node in world.nodes for rank in node.ranks]
 
 
-def train(world: World, seconds: float, still: Iterable[int] = ()) -> None:
+def train_for(world: World, seconds: float, still: Iterable[int] = ()) -> None:
     """Let time pass in which each rank completes a step each 0.8 s, but those in `still` complete none."""
     frozen = set(still)
     until = world.now + seconds
     while world.now < until:
         world.now += 0.7
-        for rank in ranks(world):
+        for rank in all_ranks(world):
             if rank.number not in frozen:
-                rank.make_step(world.now)
-        live(world)
+                rank.complete_step(world.now)
+        run_rounds(world)
 
 
-def hang(world: World, seconds: float = TIMEOUT + 2) -> None:
-    train(world, seconds, still=range(len(ranks(world))))
+def hang_for(world: World, seconds: float = TIMEOUT + 2) -> None:
+    train_for(world, seconds, still=range(len(all_ranks(world))))
 
 
-def stalled(world: World) -> Condition:
-    found = world.status.find_condition("Stalled")
+def stalled_condition(world: World) -> Condition:
+    found = world.status.condition("Stalled")
     assert found is not None
     return found
 
 
-def reasons(world: World) -> list[str]:
+def restart_reasons(world: World) -> list[str]:
     history = world.status.restarts.history if world.status.restarts is not None else ()
     return [record.reason for record in history]
 
 
 def test_a_job_that_makes_steps_never_hangs() -> None:
-    world = training(WATCHED)
-    train(world, 3 * TIMEOUT)
+    world = start_training(WATCHED)
+    train_for(world, 3 * TIMEOUT)
     assert (world.status.phase, world.status.attempt, world.status.hang) == ("Running", 1, None)
 
 
 def test_a_hang_restarts_the_ranks_in_their_pods() -> None:
-    world = training(WATCHED)
-    ranks(world)[2].activity = "stopped by a signal"
+    world = start_training(WATCHED)
+    all_ranks(world)[2].activity = "stopped by a signal"
     for number in (0, 1, 3):
-        ranks(world)[number].activity = "all_reduce"
-    hang(world, TIMEOUT + 4)
+        all_ranks(world)[number].activity = "all_reduce"
+    hang_for(world, TIMEOUT + 4)
 
-    assert (world.status.phase, world.status.attempt, reasons(world)) == ("Running", 2, ["Hung"])
+    assert (world.status.phase, world.status.attempt, restart_reasons(world)) == ("Running", 2, ["Hung"])
     assert [node.process.replacement for node in world.nodes] == [0, 0]
     assert world.status.restarts is not None
     (record,) = world.status.restarts.history
@@ -86,17 +86,17 @@ def test_a_hang_restarts_the_ranks_in_their_pods() -> None:
 
 def record_collectives(world: World) -> None:
     """Rank 1 evaluates instead of entering the collective in which the others wait."""
-    for rank in ranks(world):
+    for rank in all_ranks(world):
         rank.activity = "all_reduce"
         rank.collectives = (GroupCollective("0 (default_pg)", "all_reduce", 7, "all_reduce", 7),)
-    ranks(world)[1].collectives = (GroupCollective("0 (default_pg)", "all_gather", 6),)
+    all_ranks(world)[1].collectives = (GroupCollective("0 (default_pg)", "all_gather", 6),)
 
 
 def test_the_rank_that_has_not_entered_a_collective_is_the_cause() -> None:
-    world = training(WATCHED)
-    hang(world, TIMEOUT - 2)
+    world = start_training(WATCHED)
+    hang_for(world, TIMEOUT - 2)
     record_collectives(world)
-    hang(world, 6)
+    hang_for(world, 6)
 
     assert world.status.restarts is not None
     (record,) = world.status.restarts.history
@@ -109,12 +109,12 @@ def test_the_rank_that_has_not_entered_a_collective_is_the_cause() -> None:
 
 
 def test_a_stalled_job_names_the_last_collectives() -> None:
-    world = training(None)
-    hang(world, STALL_SECONDS - 10)
+    world = start_training(None)
+    hang_for(world, STALL_SECONDS - 10)
     record_collectives(world)
-    hang(world, 12)
+    hang_for(world, 12)
 
-    assert stalled(world).message.endswith(
+    assert stalled_condition(world).message.endswith(
         ": 4 are in all_reduce; rank 1 has not entered all_reduce 7 of process group 0 (default_pg), as 3 others have; "
         "the last step was 26"
     )
@@ -125,24 +125,24 @@ def test_a_stalled_job_names_the_last_collectives() -> None:
 
 
 def test_the_condition_names_the_last_step_before_the_ranks_count_as_hanging() -> None:
-    world = training(None)
-    train(world, 8, still=(2, 3))
-    step = ranks(world)[2].step
-    hang(world, STEP_SECONDS)
-    assert (stalled(world).status, stalled(world).reason) == ("False", NO_RECENT_STEP)
-    assert stalled(world).message.startswith("At least one rank has completed no step since 2025-")
-    assert stalled(world).message.endswith(f"(its last one was step {step})")
+    world = start_training(None)
+    train_for(world, 8, still=(2, 3))
+    step = all_ranks(world)[2].step
+    hang_for(world, STEP_SECONDS)
+    assert (stalled_condition(world).status, stalled_condition(world).reason) == ("False", NO_RECENT_STEP)
+    assert stalled_condition(world).message.startswith("At least one rank has completed no step since 2025-")
+    assert stalled_condition(world).message.endswith(f"(its last one was step {step})")
 
 
 def test_without_a_timeout_a_hang_is_only_reported() -> None:
-    world = training(None)
-    step = ranks(world)[0].step
-    hang(world, STALL_SECONDS + 2)
+    world = start_training(None)
+    step = all_ranks(world)[0].step
+    hang_for(world, STALL_SECONDS + 2)
 
     assert (world.status.phase, world.status.attempt) == ("Running", 1)
-    assert (stalled(world).status, stalled(world).reason) == ("True", "Hung")
-    assert stalled(world).message.startswith("Ranks 0-3 have completed no step since 2025-")
-    assert stalled(world).message.endswith(f"; the last step was {step}")
+    assert (stalled_condition(world).status, stalled_condition(world).reason) == ("True", "Hung")
+    assert stalled_condition(world).message.startswith("Ranks 0-3 have completed no step since 2025-")
+    assert stalled_condition(world).message.endswith(f"; the last step was {step}")
     assert f"; step {step}; ranks 0-3 have completed no step since" in world.status.message
     assert world.status.progress is not None
     assert world.status.progress.steps_per_second == 0
@@ -151,132 +151,134 @@ def test_without_a_timeout_a_hang_is_only_reported() -> None:
     assert {entry.reason for entry in world.status.ranks.details} == {"Hung"}  # type: ignore[union-attr]
     assert all(node.command is not None and node.command.kind == "Start" for node in world.nodes)
 
-    train(world, 5)
-    assert stalled(world).status == "False"
+    train_for(world, 5)
+    assert stalled_condition(world).status == "False"
     assert world.status.progress.steps_per_second is not None
     assert "no step" not in world.status.message
 
 
 def test_the_report_of_a_hang_does_not_change_while_it_lasts() -> None:
-    world = training(None)
-    hang(world, STALL_SECONDS + 2)
+    world = start_training(None)
+    hang_for(world, STALL_SECONDS + 2)
     before = world.status
-    hang(world, 30)
+    hang_for(world, 30)
     assert world.status == before
 
 
 def test_the_jitter_of_reports_does_not_change_the_report_of_a_hang() -> None:
-    world = training(None)
+    world = start_training(None)
     # After a lower step, the time of the last step comes from the latest report.
-    for rank in ranks(world):
-        rank.step, rank.highest_step_at = 1, world.now
-    hang(world, STALL_SECONDS + 2)
+    for rank in all_ranks(world):
+        rank.step, rank.stepped_at = 1, world.now
+    hang_for(world, STALL_SECONDS + 2)
     before = world.status
     assert before.hang is not None
     for late in (0.003, -0.001, 0.7, 0.0, -0.02):
-        for rank in ranks(world):
-            assert rank.highest_step_at is not None
-            rank.highest_step_at += late
-        live(world, 3)
+        for rank in all_ranks(world):
+            assert rank.stepped_at is not None
+            rank.stepped_at += late
+        run_rounds(world, 3)
         assert world.status == before
 
 
 def test_the_message_says_what_the_ranks_are_in() -> None:
-    world = training(None)
-    hang(world, STALL_SECONDS - 10)
-    for rank, activity in zip(ranks(world), ("all_reduce", "all_reduce", "all_gather", "all_reduce"), strict=True):
+    world = start_training(None)
+    hang_for(world, STALL_SECONDS - 10)
+    for rank, activity in zip(all_ranks(world), ("all_reduce", "all_reduce", "all_gather", "all_reduce"), strict=True):
         rank.activity = activity
-    hang(world, 12)
-    assert stalled(world).message.endswith(": rank 2 is in all_gather, 3 are in all_reduce; the last step was 26")
+    hang_for(world, 12)
+    assert stalled_condition(world).message.endswith(
+        ": rank 2 is in all_gather, 3 are in all_reduce; the last step was 26"
+    )
     assert world.status.hang is not None
     assert world.status.hang.rank == 2
 
 
 def test_one_rank_alone_hangs() -> None:
-    world = training(WATCHED)
-    train(world, TIMEOUT + 4, still=[3])
-    assert reasons(world) == ["Hung"]
+    world = start_training(WATCHED)
+    train_for(world, TIMEOUT + 4, still=[3])
+    assert restart_reasons(world) == ["Hung"]
     assert world.status.restarts is not None
     assert world.status.restarts.history[0].rank == 3
 
 
 def test_ranks_without_a_step_in_this_attempt_do_not_hang() -> None:
-    world = training(WATCHED)
-    hang(world, TIMEOUT + 4)
+    world = start_training(WATCHED)
+    hang_for(world, TIMEOUT + 4)
     assert world.status.attempt == 2
     # The second attempt loads its checkpoint for a long time.
-    hang(world, 4 * TIMEOUT)
+    hang_for(world, 4 * TIMEOUT)
     assert (world.status.attempt, world.status.hang) == (2, None)
-    train(world, 3)
-    hang(world, TIMEOUT + 4)
+    train_for(world, 3)
+    hang_for(world, TIMEOUT + 4)
     assert world.status.attempt == 3
 
 
 def test_the_step_that_a_script_resumes_from_is_no_step() -> None:
-    world = training(WATCHED)
-    hang(world, TIMEOUT + 4)
-    for rank in ranks(world):
-        rank.report_resumption(3500, world.now)
+    world = start_training(WATCHED)
+    hang_for(world, TIMEOUT + 4)
+    for rank in all_ranks(world):
+        rank.report_resumed_step(3500, world.now)
     # The first step compiles the model.
-    hang(world, 4 * TIMEOUT)
+    hang_for(world, 4 * TIMEOUT)
     assert (world.status.attempt, world.status.hang) == (2, None)
-    train(world, 3)
-    hang(world, TIMEOUT + 4)
+    train_for(world, 3)
+    hang_for(world, TIMEOUT + 4)
     assert world.status.attempt == 3
 
 
 def test_a_silent_agent_is_no_hang() -> None:
-    world = training(WATCHED)
-    world.nodes[1].hangs = True
-    train(world, TIMEOUT + 20, still=range(4))
+    world = start_training(WATCHED)
+    world.nodes[1].is_frozen = True
+    train_for(world, TIMEOUT + 20, still=range(4))
     assert (world.status.attempt, world.status.hang) == (1, None)
-    world.nodes[1].hangs = False
-    for rank in ranks(world):
-        rank.make_step(world.now)
-    train(world, 5)
+    world.nodes[1].is_frozen = False
+    for rank in all_ranks(world):
+        rank.complete_step(world.now)
+    train_for(world, 5)
     assert (world.status.attempt, world.status.hang) == (1, None)
 
 
 def test_old_reports_are_no_proof_of_a_hang() -> None:
-    world = training(WATCHED)
+    world = start_training(WATCHED)
     for node in world.nodes:
-        node.hangs = True
+        node.is_frozen = True
     world.now += TIMEOUT + 2
-    live(world, 2)
+    run_rounds(world, 2)
     assert (world.status.attempt, world.status.hang) == (1, None)
 
 
 def test_while_a_rank_is_in_a_phase_nothing_hangs() -> None:
-    world = training(WATCHED)
-    ranks(world)[0].phase = "eval"
-    hang(world, 3 * TIMEOUT)
+    world = start_training(WATCHED)
+    all_ranks(world)[0].phase = "eval"
+    hang_for(world, 3 * TIMEOUT)
     assert (world.status.attempt, world.status.hang) == (1, None)
 
     # The others have waited for rank 0, and get the whole timeout for their next step.
-    ranks(world)[0].phase, ranks(world)[0].phase_ended_at = None, world.now
-    hang(world, TIMEOUT - 5)
+    all_ranks(world)[0].phase, all_ranks(world)[0].phase_ended_at = None, world.now
+    hang_for(world, TIMEOUT - 5)
     assert (world.status.attempt, world.status.hang) == (1, None)
-    hang(world, 9)
+    hang_for(world, 9)
     assert world.status.attempt == 2
 
 
 def test_the_phase_of_a_rank_that_has_ended_counts() -> None:
-    world = training(WATCHED)
-    ranks(world)[0].phase = "save"
-    hang(world, 2 * TIMEOUT)
-    ranks(world)[0].phase, ranks(world)[0].phase_ended_at = None, world.now
-    ranks(world)[0].end(world.now, 0, None)
-    hang(world, TIMEOUT - 5)
+    world = start_training(WATCHED)
+    all_ranks(world)[0].phase = "save"
+    hang_for(world, 2 * TIMEOUT)
+    all_ranks(world)[0].phase, all_ranks(world)[0].phase_ended_at = None, world.now
+    all_ranks(world)[0].end(world.now, 0, None)
+    hang_for(world, TIMEOUT - 5)
     assert (world.status.attempt, world.status.hang) == (1, None)
 
 
 def test_a_lower_step_is_progress_too() -> None:
-    world = training(WATCHED)
+    world = start_training(WATCHED)
     for number in range(2 * TIMEOUT):
-        for rank in ranks(world):
-            rank.step, rank.highest_step_at = number % 10, world.now
+        for rank in all_ranks(world):
+            rank.step, rank.stepped_at = number % 10, world.now
         world.now += 0.7
-        live(world)
+        run_rounds(world)
     assert (world.status.attempt, world.status.hang) == (1, None)
 
 
@@ -293,9 +295,9 @@ def test_a_lower_step_is_progress_too() -> None:
     ],
 )
 def test_a_hang_fails_a_job_without_a_restart(policy: FailurePolicy, message: str) -> None:
-    world = training(policy)
-    hang(world)
-    live(world, 10)
+    world = start_training(policy)
+    hang_for(world)
+    run_rounds(world, 10)
     assert world.status.phase == "Failed"
     failed = world.status.find_condition("Failed")
     assert failed is not None
@@ -306,57 +308,57 @@ def test_a_hang_fails_a_job_without_a_restart(policy: FailurePolicy, message: st
 
 
 def test_a_rank_that_wakes_up_while_it_is_stopped_changes_nothing() -> None:
-    world = training(WATCHED)
-    hang(world, TIMEOUT - 1)
+    world = start_training(WATCHED)
+    hang_for(world, TIMEOUT - 1)
     while world.status.phase == "Running":
-        live(world)
+        run_rounds(world)
         world.now += 0.4
-    for rank in ranks(world):
-        rank.highest_step_at = world.now
-    live(world, 12)
-    assert (world.status.phase, world.status.attempt, reasons(world)) == ("Running", 2, ["Hung"])
+    for rank in all_ranks(world):
+        rank.stepped_at = world.now
+    run_rounds(world, 12)
+    assert (world.status.phase, world.status.attempt, restart_reasons(world)) == ("Running", 2, ["Hung"])
 
 
 @pytest.mark.parametrize("turn", range(8))
 def test_the_operator_dies_while_it_handles_a_hang(turn: int) -> None:
-    world = training(WATCHED)
-    hang(world, TIMEOUT - 1)
+    world = start_training(WATCHED)
+    hang_for(world, TIMEOUT - 1)
     while world.status.phase == "Running":
-        live(world)
+        run_rounds(world)
         world.now += 0.4
-    live(world, turn)
+    run_rounds(world, turn)
     world.restart_operator()
-    live(world, 20)
-    assert (world.status.phase, world.status.attempt, reasons(world)) == ("Running", 2, ["Hung"])
-    assert [node.begun for node in world.nodes] == [[1, 2], [1, 2]]
+    run_rounds(world, 20)
+    assert (world.status.phase, world.status.attempt, restart_reasons(world)) == ("Running", 2, ["Hung"])
+    assert [node.started_attempts for node in world.nodes] == [[1, 2], [1, 2]]
 
 
 def test_a_stop_or_a_suspension_is_not_a_hang() -> None:
-    stopping = training(WATCHED)
-    hang(stopping, TIMEOUT - 1)
+    stopping = start_training(WATCHED)
+    hang_for(stopping, TIMEOUT - 1)
     stopping.stop = StopRequest(stopping.now, "Ctrl-C", 100.0)
-    hang(stopping, 10)
+    hang_for(stopping, 10)
     assert stopping.status.message.startswith("Stopped by Ctrl-C")
 
-    suspended = training(WATCHED)
-    hang(suspended, TIMEOUT - 1)
-    suspended.job = asked(suspended, suspend=True)
-    hang(suspended, 10)
-    finish(suspended)
-    assert reasons(suspended) == []
+    suspended = start_training(WATCHED)
+    hang_for(suspended, TIMEOUT - 1)
+    suspended.job = with_suspend(suspended, suspend=True)
+    hang_for(suspended, 10)
+    run_to_the_end(suspended)
+    assert restart_reasons(suspended) == []
 
 
 def test_a_rank_that_failed_earlier_is_the_cause() -> None:
-    world = training(WATCHED)
-    hang(world, TIMEOUT - 1)
-    ranks(world)[1].end(world.now, 1, None, "ValueError: bad label")
-    hang(world, 5)
-    assert reasons(world) == ["RankFailed"]
+    world = start_training(WATCHED)
+    hang_for(world, TIMEOUT - 1)
+    all_ranks(world)[1].end(world.now, 1, None, "ValueError: bad label")
+    hang_for(world, 5)
+    assert restart_reasons(world) == ["RankFailed"]
 
 
 def test_times_before_the_job_are_harmless() -> None:
-    world = training(WATCHED)
-    for rank in ranks(world):
-        rank.highest_step_at = T0 - 10**9
-    live(world, 20)
-    assert reasons(world) == ["Hung"]
+    world = start_training(WATCHED)
+    for rank in all_ranks(world):
+        rank.stepped_at = T0 - 10**9
+    run_rounds(world, 20)
+    assert restart_reasons(world) == ["Hung"]

@@ -22,7 +22,7 @@ NODES = st.integers(0, 2)
 
 def live(world: MpiWorld, turns: int, crashes: set[int], done: int = 0) -> None:
     for turn in range(done, done + turns):
-        made = world.turn(newest_first=turn % 3 == 0, applied=0 if turn in crashes else None)
+        made = world.run_round(newest_first=turn % 3 == 0, applied=0 if turn in crashes else None)
         assert turn < 3 or not any(isinstance(action, CreateNode) for action in made), "a pod is made twice"
 
 
@@ -31,7 +31,7 @@ def begun(family: str, crashes: set[int], starts: tuple[int, int, int] = (2, 2, 
     world = new_mpi_world(mpi_job(3, 2), family, starts)
     live(world, 3, set())
     live(world, 7, crashes, 3)
-    assert all(node.begun == [1] for node in world.mpi)
+    assert all(node.started_attempts == [1] for node in world.mpi)
     return world
 
 
@@ -40,7 +40,7 @@ def ended(world: MpiWorld, crashes: set[int]) -> Condition:
     live(world, 25, crashes, 10)
     condition = world.status.final_condition
     assert condition is not None, world.status.message
-    assert not any(node.lives for node in world.mpi)
+    assert not any(node.has_running_ranks for node in world.mpi)
     return condition
 
 
@@ -76,7 +76,7 @@ def test_the_rank_that_failed_first_is_named(
 @given(FAMILIES, CRASHES, NODES)
 def test_the_node_that_was_lost_is_named(family: str, crashes: set[int], number: int) -> None:
     world = begun(family, crashes)
-    world.lose(number)
+    world.kill_container(number)
 
     assert ended(world, crashes).reason == "OOMKilled"
     assert world.status.message.startswith(f"digits-{number}: container trainer ran out of memory")

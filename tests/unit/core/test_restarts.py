@@ -17,43 +17,50 @@ from muster.core.restarts import Restart, find_restart
 from support.searches import examples
 from unit.core.builders import T0, job
 from unit.core.simulated import SimulatedNode, World
-from unit.core.test_any_operator import EVENTS, condition, finish, happen, live, new_world
+from unit.core.test_any_operator import (
+    EVENT_LISTS,
+    apply_event,
+    condition_status,
+    new_world,
+    run_rounds,
+    run_to_the_end,
+)
 
-EVENT_TURNS = 12
+EVENT_ROUNDS = 12
 
 
-def world(policy: FailurePolicy | None, nodes: int = 2) -> World:
+def new_world_with_policy(policy: FailurePolicy | None, nodes: int = 2) -> World:
     plain = job(nodes, 2)
     spec = plain.spec.model_copy(update={"failure_policy": policy})
     return World(plain.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(nodes)])
 
 
-def started(policy: FailurePolicy | None, nodes: int = 2) -> World:
-    result = world(policy, nodes)
-    live(result, 5)
+def start_world(policy: FailurePolicy | None, nodes: int = 2) -> World:
+    result = new_world_with_policy(policy, nodes)
+    run_rounds(result, 5)
     assert result.status.phase == "Running"
     return result
 
 
-def fail(current: World, code: int = 7, line: str = "ValueError: bad label") -> None:
-    current.nodes[1].ranks[0].end(current.now, code, None, line)
+def fail_rank(world: World, code: int = 7, line: str = "ValueError: bad label") -> None:
+    world.nodes[1].ranks[0].end(world.now, code, None, line)
 
 
-def records(status: Status) -> list[tuple[int, str, str]]:
+def restart_records(status: Status) -> list[tuple[int, str, str]]:
     history = status.restarts.history if status.restarts is not None else ()
     return [(record.attempt, record.reason, record.counts_as) for record in history]
 
 
 def test_a_failed_rank_restarts_all_ranks_in_the_same_pods() -> None:
-    current = started(FailurePolicy(max_restarts=3))
-    fail(current)
-    live(current, EVENT_TURNS)
+    world = start_world(FailurePolicy(max_restarts=3))
+    fail_rank(world)
+    run_rounds(world, EVENT_ROUNDS)
 
-    assert [node.begun for node in current.nodes] == [[1, 2], [1, 2]]
-    assert [node.process.replacement for node in current.nodes] == [0, 0]
-    status = current.status
+    assert [node.started_attempts for node in world.nodes] == [[1, 2], [1, 2]]
+    assert [node.process.replacement for node in world.nodes] == [0, 0]
+    status = world.status
     assert (status.phase, status.attempt) == ("Running", 2)
-    assert records(status) == [(1, "RankFailed", "Failure")]
+    assert restart_records(status) == [(1, "RankFailed", "Failure")]
     assert status.restarts is not None
     (record,) = status.restarts.history
     assert record.message.startswith("Rank 2 on digits-1 failed with exit code 7: ValueError: bad label")
@@ -61,36 +68,36 @@ def test_a_failed_rank_restarts_all_ranks_in_the_same_pods() -> None:
 
 
 def test_the_next_attempt_is_in_the_status_before_any_agent_hears_of_it() -> None:
-    current = started(FailurePolicy(max_restarts=1))
-    fail(current)
+    world = start_world(FailurePolicy(max_restarts=1))
+    fail_rank(world)
     seen: list[tuple[str, int]] = []
-    for _ in range(EVENT_TURNS):
-        live(current)
-        assert all(node.attempt <= current.status.attempt for node in current.nodes)
-        seen.append((current.status.phase, current.status.attempt))
+    for _ in range(EVENT_ROUNDS):
+        run_rounds(world)
+        assert all(node.attempt <= world.status.attempt for node in world.nodes)
+        seen.append((world.status.phase, world.status.attempt))
     assert list(dict.fromkeys(seen)) == [("Stopping", 1), ("Restarting", 2), ("Starting", 2), ("Running", 2)]
 
 
 def test_the_budget_ends() -> None:
-    current = started(FailurePolicy(max_restarts=2))
+    world = start_world(FailurePolicy(max_restarts=2))
     for _ in range(3):
-        fail(current)
-        live(current, EVENT_TURNS)
-        current.now += 60
-    live(current, 3)
+        fail_rank(world)
+        run_rounds(world, EVENT_ROUNDS)
+        world.now += 60
+    run_rounds(world, 3)
 
-    assert current.status.attempt == 3
-    assert current.status.phase == "Failed"
-    assert current.status.message.endswith("not restarted: failurePolicy.maxRestarts (2) is used up")
+    assert world.status.attempt == 3
+    assert world.status.phase == "Failed"
+    assert world.status.message.endswith("not restarted: failurePolicy.maxRestarts (2) is used up")
 
 
 def test_a_window_forgets_failures() -> None:
-    current = started(FailurePolicy(max_restarts=1, window_seconds=100))
+    world = start_world(FailurePolicy(max_restarts=1, window_seconds=100))
     for _ in range(3):
-        fail(current)
-        live(current, EVENT_TURNS)
-        current.now += 101
-    assert (current.status.phase, current.status.attempt) == ("Running", 4)
+        fail_rank(world)
+        run_rounds(world, EVENT_ROUNDS)
+        world.now += 101
+    assert (world.status.phase, world.status.attempt) == ("Running", 4)
 
 
 @pytest.mark.parametrize(
@@ -102,11 +109,11 @@ def test_a_window_forgets_failures() -> None:
     ],
 )
 def test_an_error_of_the_script_ends_the_job_at_once(code: int, line: str) -> None:
-    current = started(FailurePolicy(max_restarts=3))
-    fail(current, code, line)
-    live(current, EVENT_TURNS)
-    assert (current.status.phase, current.status.attempt) == ("Failed", 1)
-    assert current.status.message.endswith("not restarted: a restart would give the same error")
+    world = start_world(FailurePolicy(max_restarts=3))
+    fail_rank(world, code, line)
+    run_rounds(world, EVENT_ROUNDS)
+    assert (world.status.phase, world.status.attempt) == ("Failed", 1)
+    assert world.status.message.endswith("not restarted: a restart would give the same error")
 
 
 RULES = (
@@ -127,109 +134,109 @@ RULES = (
     ],
 )
 def test_the_first_rule_that_matches_decides(code: int, limit: int, phase: str, counts_as: str | None) -> None:
-    current = started(FailurePolicy(max_restarts=limit, rules=RULES))
-    fail(current, code)
-    live(current, EVENT_TURNS)
-    assert current.status.phase == phase
-    assert [kind for _, _, kind in records(current.status)] == ([] if counts_as is None else [counts_as])
+    world = start_world(FailurePolicy(max_restarts=limit, rules=RULES))
+    fail_rank(world, code)
+    run_rounds(world, EVENT_ROUNDS)
+    assert world.status.phase == phase
+    assert [kind for _, _, kind in restart_records(world.status)] == ([] if counts_as is None else [counts_as])
 
 
 def test_a_lost_pod_is_replaced_alone() -> None:
-    current = started(FailurePolicy(max_restarts=0))
-    node = current.nodes[1]
-    node.leave(current.now, None, 9)
+    world = start_world(FailurePolicy(max_restarts=0))
+    node = world.nodes[1]
+    node.exit(world.now, None, 9)
     node.process = replace(node.process, problem=Problem("Evicted", "node-b evicted it: low on memory"))
-    live(current, EVENT_TURNS)
+    run_rounds(world, EVENT_ROUNDS)
 
-    assert [node.process.replacement for node in current.nodes] == [0, 1]
-    assert current.nodes[0].begun == [1, 2]
-    assert current.nodes[1].begun[-1] == 2
-    assert current.status.phase == "Running"
-    assert records(current.status) == [(1, "Evicted", "Disruption")]
-    assert current.status.restarts is not None
-    assert current.status.restarts.history[0].replaced_pods == 1
+    assert [node.process.replacement for node in world.nodes] == [0, 1]
+    assert world.nodes[0].started_attempts == [1, 2]
+    assert world.nodes[1].started_attempts[-1] == 2
+    assert world.status.phase == "Running"
+    assert restart_records(world.status) == [(1, "Evicted", "Disruption")]
+    assert world.status.restarts is not None
+    assert world.status.restarts.history[0].replaced_pods == 1
 
 
 def test_a_deleted_pod_is_replaced_alone() -> None:
-    current = started(FailurePolicy(max_restarts=0))
-    current.nodes[0].delete(current.now, 30.0)
-    live(current, EVENT_TURNS)
-    assert [node.process.replacement for node in current.nodes] == [1, 0]
-    assert (current.status.phase, current.status.attempt) == ("Running", 2)
+    world = start_world(FailurePolicy(max_restarts=0))
+    world.nodes[0].delete(world.now, 30.0)
+    run_rounds(world, EVENT_ROUNDS)
+    assert [node.process.replacement for node in world.nodes] == [1, 0]
+    assert (world.status.phase, world.status.attempt) == ("Running", 2)
 
 
-def drain(current: World, number: int, reason: str = "Evicted") -> None:
+def drain(world: World, number: int, reason: str = "Evicted") -> None:
     """Delete the node's pod, whose SIGTERM waits for a preStop hook."""
-    node = current.nodes[number]
+    node = world.nodes[number]
     node.process = replace(
         node.process,
         is_terminating=True,
-        deletion_requested_at=current.now,
-        deletion_deadline=current.now + 30,
+        deletion_requested_at=world.now,
+        deletion_deadline=world.now + 30,
         problem=Problem(reason, "it has to go"),
     )
 
 
 @pytest.mark.parametrize("reason", ["Evicted", "Preempted", "PodDeleted", "NodeLost"])
 def test_a_pod_that_is_being_deleted_ends_the_attempt_before_it_dies(reason: str) -> None:
-    current = started(FailurePolicy(max_restarts=0))
-    drain(current, 1, reason)
-    live(current, EVENT_TURNS)
+    world = start_world(FailurePolicy(max_restarts=0))
+    drain(world, 1, reason)
+    run_rounds(world, EVENT_ROUNDS)
 
-    assert [node.process.replacement for node in current.nodes] == [0, 1]
-    assert [node.begun[-1] for node in current.nodes] == [2, 2]
-    assert (current.status.phase, current.status.attempt) == ("Running", 2)
-    assert records(current.status) == [(1, reason, "Disruption")]
-    assert current.status.restarts is not None
-    assert current.status.restarts.history[0].replaced_pods == 1
+    assert [node.process.replacement for node in world.nodes] == [0, 1]
+    assert [node.started_attempts[-1] for node in world.nodes] == [2, 2]
+    assert (world.status.phase, world.status.attempt) == ("Running", 2)
+    assert restart_records(world.status) == [(1, reason, "Disruption")]
+    assert world.status.restarts is not None
+    assert world.status.restarts.history[0].replaced_pods == 1
 
 
 def test_a_pod_that_is_being_deleted_ends_a_job_without_a_policy() -> None:
-    current = started(FailurePolicy(max_disruptions=0))
-    drain(current, 0)
-    live(current, EVENT_TURNS)
-    assert current.status.phase == "Failed"
-    assert [entry.reason for entry in current.status.conditions if entry.type == "Failed"] == ["Evicted"]
+    world = start_world(FailurePolicy(max_disruptions=0))
+    drain(world, 0)
+    run_rounds(world, EVENT_ROUNDS)
+    assert world.status.phase == "Failed"
+    assert [entry.reason for entry in world.status.conditions if entry.type == "Failed"] == ["Evicted"]
 
 
 def test_a_pod_whose_deletion_is_muster_s_own_does_not_end_the_attempt() -> None:
-    current = started(FailurePolicy(max_restarts=1))
-    node = current.nodes[1]
-    node.process = replace(node.process, is_terminating=True, deletion_requested_at=current.now)
-    live(current, EVENT_TURNS)
-    assert (current.status.phase, current.status.attempt) == ("Running", 1)
+    world = start_world(FailurePolicy(max_restarts=1))
+    node = world.nodes[1]
+    node.process = replace(node.process, is_terminating=True, deletion_requested_at=world.now)
+    run_rounds(world, EVENT_ROUNDS)
+    assert (world.status.phase, world.status.attempt) == ("Running", 1)
 
 
 def test_an_attempt_does_not_start_in_a_pod_that_is_being_deleted() -> None:
-    current = started(FailurePolicy(max_restarts=1))
-    fail(current)
-    live(current, 2)
-    drain(current, 0)
-    live(current, EVENT_TURNS)
-    assert current.status.phase == "Running"
-    assert current.nodes[0].process.replacement == 1
-    assert current.nodes[0].begun == [1, current.status.attempt]
+    world = start_world(FailurePolicy(max_restarts=1))
+    fail_rank(world)
+    run_rounds(world, 2)
+    drain(world, 0)
+    run_rounds(world, EVENT_ROUNDS)
+    assert world.status.phase == "Running"
+    assert world.nodes[0].process.replacement == 1
+    assert world.nodes[0].started_attempts == [1, world.status.attempt]
 
 
 def test_scope_pods_replaces_all_of_them() -> None:
-    current = started(FailurePolicy(max_restarts=1, restart_scope="Pods"))
-    fail(current)
-    live(current, EVENT_TURNS)
-    assert [node.process.replacement for node in current.nodes] == [1, 1]
-    assert (current.status.phase, current.status.attempt) == ("Running", 2)
+    world = start_world(FailurePolicy(max_restarts=1, restart_scope="Pods"))
+    fail_rank(world)
+    run_rounds(world, EVENT_ROUNDS)
+    assert [node.process.replacement for node in world.nodes] == [1, 1]
+    assert (world.status.phase, world.status.attempt) == ("Running", 2)
 
 
 def test_quick_failures_wait_longer_each_time() -> None:
-    current = started(FailurePolicy(max_restarts=9))
+    world = start_world(FailurePolicy(max_restarts=9))
     waits = []
     for _ in range(4):
-        fail(current)
-        failed_at = current.now
-        attempt = current.status.attempt
-        while current.nodes[0].attempt == attempt:
-            live(current)
-        waits.append(round(current.now - failed_at))
-        live(current, 3)
+        fail_rank(world)
+        failed_at = world.now
+        attempt = world.status.attempt
+        while world.nodes[0].attempt == attempt:
+            run_rounds(world)
+        waits.append(round(world.now - failed_at))
+        run_rounds(world, 3)
     assert waits == sorted(waits)
     assert waits[0] <= 1
     assert 7 <= waits[-1] <= 10
@@ -237,73 +244,73 @@ def test_quick_failures_wait_longer_each_time() -> None:
 
 def test_a_late_report_may_turn_a_no_into_a_restart() -> None:
     rule = FailureRule(action="Fail", exit_codes=(64,))
-    current = started(FailurePolicy(max_restarts=3, rules=(rule,)))
+    world = start_world(FailurePolicy(max_restarts=3, rules=(rule,)))
     # Rank 2 is killed first, and its node reports a turn later than rank 0, which failed because of it.
-    current.nodes[1].ranks[0].end(current.now, None, 11)
-    current.nodes[1].hangs = True
-    current.nodes[0].ranks[0].end(current.now + 0.05, 64, None, "lost peer")
-    live(current)
-    assert current.status.message.endswith("not restarted: failurePolicy.rules[0] says Fail")
-    current.nodes[1].hangs = False
-    live(current, EVENT_TURNS)
-    assert current.status.phase == "Running"
-    assert records(current.status) == [(1, "RankKilled", "Failure")]
+    world.nodes[1].ranks[0].end(world.now, None, 11)
+    world.nodes[1].is_frozen = True
+    world.nodes[0].ranks[0].end(world.now + 0.05, 64, None, "lost peer")
+    run_rounds(world)
+    assert world.status.message.endswith("not restarted: failurePolicy.rules[0] says Fail")
+    world.nodes[1].is_frozen = False
+    run_rounds(world, EVENT_ROUNDS)
+    assert world.status.phase == "Running"
+    assert restart_records(world.status) == [(1, "RankKilled", "Failure")]
 
 
 def test_a_pod_that_was_deleted_while_the_operator_was_away_is_replaced_though_the_job_is_old() -> None:
-    current = started(FailurePolicy(max_disruptions=1))
-    current.now += 86_400
-    live(current)
-    current.nodes[1].delete(current.now, 30.0)
-    current.restart_operator()
-    live(current, EVENT_TURNS)
-    assert (current.status.phase, current.status.attempt) == ("Running", 2)
+    world = start_world(FailurePolicy(max_disruptions=1))
+    world.now += 86_400
+    run_rounds(world)
+    world.nodes[1].delete(world.now, 30.0)
+    world.restart_operator()
+    run_rounds(world, EVENT_ROUNDS)
+    assert (world.status.phase, world.status.attempt) == ("Running", 2)
 
 
 def test_a_replacement_has_the_startup_time_before_the_gang_is_released() -> None:
-    current = started(FailurePolicy(max_disruptions=1))
-    for node in current.nodes:
-        node.process = replace(node.process, scheduled_at=current.now)
-    current.now += 3600
-    live(current)
-    current.nodes[1].waits = 10_000
-    current.nodes[1].leave(current.now, None, 9)
-    current.nodes[1].process = replace(current.nodes[1].process, problem=Problem("Evicted", "node-b evicted it"))
-    live(current, 8)
-    waiting = current.nodes[1].process
-    current.nodes[1].process = replace(waiting, problem=Problem("Unschedulable", "0/2 nodes are available"))
-    live(current, EVENT_TURNS)
-    assert current.nodes[0].process.replacement == 0
-    assert current.status.placement is None
-    assert current.status.phase == "Restarting"
+    world = start_world(FailurePolicy(max_disruptions=1))
+    for node in world.nodes:
+        node.process = replace(node.process, scheduled_at=world.now)
+    world.now += 3600
+    run_rounds(world)
+    world.nodes[1].rounds_until_start = 10_000
+    world.nodes[1].exit(world.now, None, 9)
+    world.nodes[1].process = replace(world.nodes[1].process, problem=Problem("Evicted", "node-b evicted it"))
+    run_rounds(world, 8)
+    waiting = world.nodes[1].process
+    world.nodes[1].process = replace(waiting, problem=Problem("Unschedulable", "0/2 nodes are available"))
+    run_rounds(world, EVENT_ROUNDS)
+    assert world.nodes[0].process.replacement == 0
+    assert world.status.placement is None
+    assert world.status.phase == "Restarting"
 
 
 def test_an_evicted_replacement_keeps_the_pods_that_wait_for_it() -> None:
-    current = started(FailurePolicy(max_restarts=1))
-    current.nodes[1].waits = 4
-    current.nodes[1].leave(current.now, None, 9)
-    current.nodes[1].process = replace(current.nodes[1].process, problem=Problem("Evicted", "node-b evicted it"))
-    live(current, 3)
-    assert current.status.phase == "Restarting"
-    current.nodes[1].process = replace(
-        current.nodes[1].process, state=ProcessState.EXITED, ended_at=current.now, problem=Problem("Evicted", "again")
+    world = start_world(FailurePolicy(max_restarts=1))
+    world.nodes[1].rounds_until_start = 4
+    world.nodes[1].exit(world.now, None, 9)
+    world.nodes[1].process = replace(world.nodes[1].process, problem=Problem("Evicted", "node-b evicted it"))
+    run_rounds(world, 3)
+    assert world.status.phase == "Restarting"
+    world.nodes[1].process = replace(
+        world.nodes[1].process, state=ProcessState.EXITED, ended_at=world.now, problem=Problem("Evicted", "again")
     )
-    live(current, 2 * EVENT_TURNS)
-    assert current.nodes[0].process.replacement == 0
-    assert current.status.phase == "Running"
-    assert [kind for _, _, kind in records(current.status)] == ["Disruption", "Disruption"]
+    run_rounds(world, 2 * EVENT_ROUNDS)
+    assert world.nodes[0].process.replacement == 0
+    assert world.status.phase == "Running"
+    assert [kind for _, _, kind in restart_records(world.status)] == ["Disruption", "Disruption"]
 
 
 def test_a_window_counts_all_that_it_may_allow() -> None:
     policy = FailurePolicy(max_restarts=2, window_seconds=10_000_000, rules=(RULES[1],))
-    current = started(policy)
+    world = start_world(policy)
     for code in (7, *[8] * 40, 7, 7):
-        current.now += 60
-        fail(current, code)
-        live(current, EVENT_TURNS)
-    assert current.status.phase == "Failed"
-    assert current.status.restarts is not None
-    assert (current.status.restarts.failures, len(current.status.restarts.history)) == (2, 32)
+        world.now += 60
+        fail_rank(world, code)
+        run_rounds(world, EVENT_ROUNDS)
+    assert world.status.phase == "Failed"
+    assert world.status.restarts is not None
+    assert (world.status.restarts.failures, len(world.status.restarts.history)) == (2, 32)
 
 
 @pytest.mark.parametrize(
@@ -316,24 +323,24 @@ def test_only_attempts_that_follow_one_another_fail_in_a_row(attempts: tuple[int
     )
     history = tuple(record.model_copy(update={"attempt": attempt}) for attempt in attempts)
     restarts = NO_RESTARTS.model_copy(update={"history": history})
-    previous = Status(attempt=attempts[-1] + 1, start_time=format_timestamp_milliseconds(T0), restarts=restarts)
-    current = started(FailurePolicy(max_restarts=10))
+    previous = Status(attempt=attempts[-1] + 1, start_time=format_milliseconds(T0), restarts=restarts)
+    world = start_world(FailurePolicy(max_restarts=10))
     end = End(Subject.RANK, 1, "digits-1", T0 + 1000.0, rank=2, exit_code=7, step=5)
-    result = find_restart(current.job, previous, Failure(T0 + 1000.0, (end,)), None)
+    result = find_restart(world.job, previous, Failure(T0 + 1000.0, (end,)), None)
     assert isinstance(result, Restart) is follows
 
 
 def test_a_suspended_job_does_not_restart() -> None:
-    current = started(FailurePolicy(max_restarts=3))
-    fail(current)
-    happen(current, "suspend", 0)
-    live(current, EVENT_TURNS)
-    assert current.status.phase == "Suspended"
-    assert all(node.process.state is ProcessState.MISSING for node in current.nodes)
+    world = start_world(FailurePolicy(max_restarts=3))
+    fail_rank(world)
+    apply_event(world, "suspend", 0)
+    run_rounds(world, EVENT_ROUNDS)
+    assert world.status.phase == "Suspended"
+    assert all(node.process.state is ProcessState.MISSING for node in world.nodes)
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(events=EVENTS)
+@given(events=EVENT_LISTS)
 def test_each_attempt_begins_once_and_the_job_ends_after_any_events(
     events: Sequence[tuple[tuple[str, int], int]],
 ) -> None:
@@ -342,7 +349,7 @@ def test_each_attempt_begins_once_and_the_job_ends_after_any_events(
 
 @pytest.mark.long
 @settings(max_examples=300, deadline=None)
-@given(events=EVENTS)
+@given(events=EVENT_LISTS)
 def test_many_jobs_restart_and_end(events: Sequence[tuple[tuple[str, int], int]]) -> None:
     check_restarts(events)
 
@@ -350,20 +357,20 @@ def test_many_jobs_restart_and_end(events: Sequence[tuple[tuple[str, int], int]]
 def check_restarts(events: Sequence[tuple[tuple[str, int], int]]) -> None:
     """Live through the events: `live` checks each decision; the budgets hold, and the job ends."""
     policy = FailurePolicy(max_restarts=2, max_disruptions=2)
-    current = new_world(failure_policy=policy)
-    for event, turns in events:
-        happen(current, *event)
-        live(current, turns)
+    world = new_world(failure_policy=policy)
+    for event, rounds in events:
+        apply_event(world, *event)
+        run_rounds(world, rounds)
     for _ in range(6):
-        finish(current)
-        current.now += 30
-        if current.status.final_condition is not None:
+        run_to_the_end(world)
+        world.now += 30
+        if world.status.final_condition is not None:
             break
 
-    assert current.status.final_condition is not None, (current.status.phase, current.status.message)
-    restarts = current.status.restarts
+    assert world.status.final_condition is not None, (world.status.phase, world.status.message)
+    restarts = world.status.restarts
     assert restarts is None or (restarts.failures <= 2 and restarts.disruptions <= 2)
-    if condition(current.status, "Complete") == "True":
-        ends = [(node.attempt, rank.exit_code, rank.stopped) for node in current.nodes for rank in node.ranks]
-        assert ends == [(current.status.attempt, 0, False)] * 6
-    assert current.now >= T0
+    if condition_status(world.status, "Complete") == "True":
+        ends = [(node.attempt, rank.exit_code, rank.stopped) for node in world.nodes for rank in node.ranks]
+        assert ends == [(world.status.attempt, 0, False)] * 6
+    assert world.now >= T0

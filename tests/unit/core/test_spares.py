@@ -28,11 +28,10 @@ from muster_worker.contract.schema import AgentPhase, AgentProblem
 from support.searches import examples
 from unit.core.builders import START, agent, facts, missing_node, node, ready_node
 from unit.core.simulated import SimulatedNode, World
-from unit.core.test_any_operator import EVENTS, finish, happen, live, lose_machines
-from unit.core.test_hangs import train
-from unit.core.test_restarts import EVENT_TURNS, records
-from unit.core.test_restarts import world as world_without_spares
-from unit.core.test_stragglers import REPLACING, run_with
+from unit.core.test_any_operator import EVENT_LISTS, apply_event, lose_machines, run_rounds, run_to_the_end
+from unit.core.test_hangs import train_for
+from unit.core.test_restarts import EVENT_ROUNDS, new_world_with_policy, restart_records
+from unit.core.test_stragglers import REPLACING, train_with_busy_times
 
 POLICY = FailurePolicy(max_restarts=20, max_disruptions=20)
 AT = "2025-11-21T04:05:05Z"
@@ -47,39 +46,39 @@ RESTARTING = Status(
 RESUMED = Status(attempt=1)
 
 
-def scheduled(number: int, problem: str = "") -> NodeFacts:
+def scheduled_node(number: int, problem: str = "") -> NodeFacts:
     """A pod that is placed, and whose containers have not started."""
     found = Problem(problem, "a sentence") if problem else None
     return node(number, process=ProcessFacts(ProcessState.WAITING, 1, scheduled_at=START, problem=found))
 
 
-def pending(number: int) -> NodeFacts:
+def pending_node(number: int) -> NodeFacts:
     problem = Problem(UNSCHEDULABLE, "no room")
     return node(number, process=ProcessFacts(ProcessState.WAITING, 1, problem=problem))
 
 
-def unheard(number: int) -> NodeFacts:
+def silent_node(number: int) -> NodeFacts:
     return node(number, process=ProcessFacts(ProcessState.RUNNING, 0, started_at=START))
 
 
-def cut_off(number: int) -> NodeFacts:
+def unreachable_node(number: int) -> NodeFacts:
     """A lost machine, whose pod can't be deleted."""
     return node(number, process=ProcessFacts(ProcessState.MISSING, 0, unreachable_since=START, lost_at=START + 60))
 
 
-def terminating(number: int) -> NodeFacts:
+def terminating_node(number: int) -> NodeFacts:
     entry = ready_node(number)
     return replace(entry, process=replace(entry.process, is_terminating=True))
 
 
-def broken(number: int) -> NodeFacts:
+def node_with_problem(number: int) -> NodeFacts:
     entry = ready_node(number)
     assert entry.agent is not None
     report = replace(entry.agent.report, problem=AgentProblem("NoInterface", "no network"))
     return replace(entry, agent=replace(entry.agent, report=report))
 
 
-def exited(number: int) -> NodeFacts:
+def exited_node(number: int) -> NodeFacts:
     return node(number, process=ProcessFacts(ProcessState.EXITED, 0, ended_at=START))
 
 
@@ -88,38 +87,38 @@ def exited(number: int) -> NodeFacts:
     [
         # All pods are alike at the first start, and the first nodes are its members.
         (FIRST, (ready_node(0), ready_node(1), ready_node(2)), (0, 1)),
-        (FIRST, (ready_node(0), scheduled(1), ready_node(2)), (0, 1)),
-        (FIRST, (ready_node(0), scheduled(1, FETCHING_FILES), ready_node(2)), (0, 1)),
-        (FIRST, (ready_node(0), unheard(1), ready_node(2)), (0, 1)),
+        (FIRST, (ready_node(0), scheduled_node(1), ready_node(2)), (0, 1)),
+        (FIRST, (ready_node(0), scheduled_node(1, FETCHING_FILES), ready_node(2)), (0, 1)),
+        (FIRST, (ready_node(0), silent_node(1), ready_node(2)), (0, 1)),
         # A node that will not be ready soon is replaced.
-        (FIRST, (ready_node(0), pending(1), ready_node(2)), (0, 2)),
-        (FIRST, (ready_node(0), pending(1), scheduled(2)), (0, 2)),
-        (FIRST, (ready_node(0), scheduled(1, "ImagePullBackOff"), ready_node(2)), (0, 2)),
+        (FIRST, (ready_node(0), pending_node(1), ready_node(2)), (0, 2)),
+        (FIRST, (ready_node(0), pending_node(1), scheduled_node(2)), (0, 2)),
+        (FIRST, (ready_node(0), scheduled_node(1, "ImagePullBackOff"), ready_node(2)), (0, 2)),
         (FIRST, (ready_node(0), missing_node(1), ready_node(2)), (0, 2)),
-        (FIRST, (ready_node(0), broken(1), ready_node(2)), (0, 2)),
-        (FIRST, (ready_node(0), exited(1), ready_node(2)), (0, 2)),
-        (FIRST, (pending(0), pending(1), ready_node(2)), (2, 1)),
-        (FIRST, (pending(0), ready_node(1), pending(2)), (0, 1)),
+        (FIRST, (ready_node(0), node_with_problem(1), ready_node(2)), (0, 2)),
+        (FIRST, (ready_node(0), exited_node(1), ready_node(2)), (0, 2)),
+        (FIRST, (pending_node(0), pending_node(1), ready_node(2)), (2, 1)),
+        (FIRST, (pending_node(0), ready_node(1), pending_node(2)), (0, 1)),
         (FIRST, (missing_node(0), missing_node(1), missing_node(2)), (0, 1)),
         # After a failure a spare is faster than a new pod.
         (RESTARTING, (ready_node(0), missing_node(1), ready_node(2)), (0, 2)),
-        (RESTARTING, (ready_node(0), scheduled(1), ready_node(2)), (0, 2)),
-        (RESTARTING, (ready_node(0), scheduled(1), scheduled(2)), (0, 1)),
-        (RESTARTING, (ready_node(0), missing_node(1), scheduled(2)), (0, 2)),
-        (RESTARTING, (ready_node(0), terminating(1), ready_node(2)), (0, 2)),
+        (RESTARTING, (ready_node(0), scheduled_node(1), ready_node(2)), (0, 2)),
+        (RESTARTING, (ready_node(0), scheduled_node(1), scheduled_node(2)), (0, 1)),
+        (RESTARTING, (ready_node(0), missing_node(1), scheduled_node(2)), (0, 2)),
+        (RESTARTING, (ready_node(0), terminating_node(1), ready_node(2)), (0, 2)),
         (RESTARTING, (ready_node(0), ready_node(1), ready_node(2)), (0, 1)),
         (RESTARTING, (missing_node(0), ready_node(1), ready_node(2)), (2, 1)),
-        (RESTARTING, (scheduled(0), missing_node(1), ready_node(2)), (0, 2)),
-        (RESTARTING, (scheduled(0), missing_node(1), ready_node(2), ready_node(3)), (3, 2)),
-        (RESTARTING, (ready_node(0), missing_node(1), broken(2), scheduled(3)), (0, 3)),
+        (RESTARTING, (scheduled_node(0), missing_node(1), ready_node(2)), (0, 2)),
+        (RESTARTING, (scheduled_node(0), missing_node(1), ready_node(2), ready_node(3)), (3, 2)),
+        (RESTARTING, (ready_node(0), missing_node(1), node_with_problem(2), scheduled_node(3)), (0, 3)),
         # Ranks of the last attempt may run.
-        (RESTARTING, (cut_off(0), cut_off(1), ready_node(2), ready_node(3)), (0, 1)),
-        (RESTARTING, (cut_off(0), ready_node(1), ready_node(2)), (2, 1)),
-        (RESTARTING, (cut_off(0), missing_node(1), ready_node(2), ready_node(3)), (2, 3)),
-        (RESTARTING, (unheard(0), missing_node(1), ready_node(2)), (0, 1)),
+        (RESTARTING, (unreachable_node(0), unreachable_node(1), ready_node(2), ready_node(3)), (0, 1)),
+        (RESTARTING, (unreachable_node(0), ready_node(1), ready_node(2)), (2, 1)),
+        (RESTARTING, (unreachable_node(0), missing_node(1), ready_node(2), ready_node(3)), (2, 3)),
+        (RESTARTING, (silent_node(0), missing_node(1), ready_node(2)), (0, 1)),
         (RESTARTING, (node(0, agent(0, AgentPhase.STOPPING)), missing_node(1), ready_node(2)), (0, 1)),
-        (RESUMED, (unheard(0), pending(1), ready_node(2)), (0, 1)),
-        (RESUMED, (ready_node(0), pending(1), ready_node(2)), (0, 2)),
+        (RESUMED, (silent_node(0), pending_node(1), ready_node(2)), (0, 1)),
+        (RESUMED, (ready_node(0), pending_node(1), ready_node(2)), (0, 2)),
     ],
 )
 def test_a_spare_takes_the_place_of_a_node(
@@ -134,13 +133,24 @@ def test_the_others_keep_their_node_ranks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spare", "expected"), [(ready_node(2), True), (scheduled(2), False), (broken(2), False), (terminating(2), False)]
+    ("spare", "expected"),
+    [(ready_node(2), True), (scheduled_node(2), False), (node_with_problem(2), False), (terminating_node(2), False)],
 )
 def test_a_ready_spare(spare: NodeFacts, *, expected: bool) -> None:
     assert is_spare_ready(spare) is expected
 
 
-_KINDS = (ready_node, scheduled, pending, missing_node, unheard, cut_off, terminating, broken, exited)
+_KINDS = (
+    ready_node,
+    scheduled_node,
+    pending_node,
+    missing_node,
+    silent_node,
+    unreachable_node,
+    terminating_node,
+    node_with_problem,
+    exited_node,
+)
 
 
 @given(
@@ -160,7 +170,7 @@ def test_the_choice_is_stable_and_only_replaces_nodes_that_cannot_run(
     assert replace_unusable_members(previous, chosen, nodes) == chosen
     for before, after in zip(members, chosen, strict=True):
         assert before == after or not is_spare_ready(nodes[before])
-    if previous.attempt > 0 and any(kinds[member] is unheard for member in members):
+    if previous.attempt > 0 and any(kinds[member] is silent_node for member in members):
         assert chosen == members
 
 
@@ -179,174 +189,174 @@ def test_which_node_has_the_place_of_which(before: str | None, after: str, expec
     assert describe_replaced_members(find_replaced_members(before, after)) == expected
 
 
-def world(policy: FailurePolicy = POLICY, nodes: int = 2, spares: int = 1) -> World:
-    plain = world_without_spares(policy, nodes)
+def new_world_with_spares(policy: FailurePolicy = POLICY, nodes: int = 2, spares: int = 1) -> World:
+    plain = new_world_with_policy(policy, nodes)
     spec = plain.job.spec.model_copy(update={"spares": spares})
     slots = [SimulatedNode(number, 2) for number in range(nodes + spares)]
     return World(plain.job.model_copy(update={"spec": spec}), slots)
 
 
-def started(nodes: int = 2, spares: int = 1) -> World:
-    result = world(nodes=nodes, spares=spares)
-    live(result, 5)
+def start_world(nodes: int = 2, spares: int = 1) -> World:
+    result = new_world_with_spares(nodes=nodes, spares=spares)
+    run_rounds(result, 5)
     assert result.status.phase == "Running"
     return result
 
 
-def readiness(current: World) -> tuple[int, int]:
-    assert current.status.spares is not None
-    return (current.status.spares.ready, current.status.spares.desired)
+def count_ready_spares(world: World) -> tuple[int, int]:
+    assert world.status.spares is not None
+    return (world.status.spares.ready, world.status.spares.desired)
 
 
 def test_a_spare_waits_beside_the_running_ranks() -> None:
-    current = started()
-    assert [entry.begun for entry in current.nodes] == [[1], [1], []]
-    assert current.status.members == "0-1"
-    assert readiness(current) == (1, 1)
-    assert current.status.ranks is not None
-    assert current.status.ranks.world == 4
+    world = start_world()
+    assert [entry.started_attempts for entry in world.nodes] == [[1], [1], []]
+    assert world.status.members == "0-1"
+    assert count_ready_spares(world) == (1, 1)
+    assert world.status.ranks is not None
+    assert world.status.ranks.world == 4
 
 
 def test_a_job_starts_without_a_spare() -> None:
-    current = world()
-    current.nodes[2].waits = 1000
-    live(current, 5)
-    assert current.status.phase == "Running"
-    assert readiness(current) == (0, 1)
-    assert current.status.spares is not None
-    assert current.status.spares.message == "digits-2 is starting"
+    world = new_world_with_spares()
+    world.nodes[2].rounds_until_start = 1000
+    run_rounds(world, 5)
+    assert world.status.phase == "Running"
+    assert count_ready_spares(world) == (0, 1)
+    assert world.status.spares is not None
+    assert world.status.spares.message == "digits-2 is starting"
 
 
 def test_a_lost_node_s_ranks_start_on_the_spare_with_the_others() -> None:
-    current = started()
-    lose_machines(current, 1)
-    current.nodes[1].waits = 1000
-    live(current, EVENT_TURNS)
-    assert [entry.begun for entry in current.nodes] == [[1, 2], [1], [2]]
-    assert [entry.number for entry in current.nodes[2].ranks] == [2, 3]
-    assert current.status.members == "0,2"
-    assert records(current.status) == [(1, "NodeLost", "Disruption")]
-    assert current.status.restarts is not None
-    (record,) = current.status.restarts.history
-    assert find_replaced_members(record.members, current.status.members) == ((2, 1),)
+    world = start_world()
+    lose_machines(world, 1)
+    world.nodes[1].rounds_until_start = 1000
+    run_rounds(world, EVENT_ROUNDS)
+    assert [entry.started_attempts for entry in world.nodes] == [[1, 2], [1], [2]]
+    assert [entry.number for entry in world.nodes[2].ranks] == [2, 3]
+    assert world.status.members == "0,2"
+    assert restart_records(world.status) == [(1, "NodeLost", "Disruption")]
+    assert world.status.restarts is not None
+    (record,) = world.status.restarts.history
+    assert find_replaced_members(record.members, world.status.members) == ((2, 1),)
 
 
 def test_the_lost_node_s_new_pod_is_the_next_spare() -> None:
-    current = started()
-    lose_machines(current, 1)
-    live(current, EVENT_TURNS)
-    assert current.status.phase == "Running"
-    assert [entry.process.replacement for entry in current.nodes] == [0, 1, 0]
-    assert readiness(current) == (1, 1)
-    lose_machines(current, 2)
-    live(current, EVENT_TURNS)
-    assert (current.status.phase, current.status.members, current.status.attempt) == ("Running", "0-1", 3)
-    assert [entry.number for entry in current.nodes[1].ranks] == [2, 3]
+    world = start_world()
+    lose_machines(world, 1)
+    run_rounds(world, EVENT_ROUNDS)
+    assert world.status.phase == "Running"
+    assert [entry.process.replacement for entry in world.nodes] == [0, 1, 0]
+    assert count_ready_spares(world) == (1, 1)
+    lose_machines(world, 2)
+    run_rounds(world, EVENT_ROUNDS)
+    assert (world.status.phase, world.status.members, world.status.attempt) == ("Running", "0-1", 3)
+    assert [entry.number for entry in world.nodes[1].ranks] == [2, 3]
 
 
 def test_a_spare_takes_the_place_of_a_slow_node() -> None:
-    current = world(REPLACING)
-    live(current, 5)
-    train(current, 5)
-    run_with(current, {3: 1.0}, REPLACE_SECONDS + 10)
-    live(current, EVENT_TURNS)
-    assert (current.status.phase, current.status.attempt, current.status.members) == ("Running", 2, "0,2")
-    assert [entry.process.replacement for entry in current.nodes] == [0, 1, 0]
-    assert readiness(current) == (1, 1)
+    world = new_world_with_spares(REPLACING)
+    run_rounds(world, 5)
+    train_for(world, 5)
+    train_with_busy_times(world, {3: 1.0}, REPLACE_SECONDS + 10)
+    run_rounds(world, EVENT_ROUNDS)
+    assert (world.status.phase, world.status.attempt, world.status.members) == ("Running", 2, "0,2")
+    assert [entry.process.replacement for entry in world.nodes] == [0, 1, 0]
+    assert count_ready_spares(world) == (1, 1)
 
 
 @pytest.mark.parametrize("forged", [None, "0-1", "0", "0-2", "0-999999", "x", "cleared"])
 def test_no_two_nodes_run_the_same_ranks_if_someone_edits_the_status(forged: str | None) -> None:
-    current = started()
-    lose_machines(current, 1)
-    live(current, EVENT_TURNS)
-    assert current.status.members == "0,2"
-    current.status = Status() if forged == "cleared" else current.status.model_copy(update={"members": forged})
-    for _ in range(EVENT_TURNS):
-        live(current)
-        running = [rank.number for entry in current.nodes for rank in entry.ranks if rank.ended_at is None]
+    world = start_world()
+    lose_machines(world, 1)
+    run_rounds(world, EVENT_ROUNDS)
+    assert world.status.members == "0,2"
+    world.status = Status() if forged == "cleared" else world.status.model_copy(update={"members": forged})
+    for _ in range(EVENT_ROUNDS):
+        run_rounds(world)
+        running = [rank.number for entry in world.nodes for rank in entry.ranks if rank.ended_at is None]
         assert len(running) == len(set(running))
-    assert current.status.members == "0-1"
-    assert [entry.number for entry in current.nodes[1].ranks] == [2, 3]
+    assert world.status.members == "0-1"
+    assert [entry.number for entry in world.nodes[1].ranks] == [2, 3]
 
 
 def test_a_failed_rank_uses_no_spare() -> None:
-    current = started()
-    current.nodes[1].ranks[0].end(current.now, 7, None, "ValueError: bad label")
-    live(current, EVENT_TURNS)
-    assert [entry.begun for entry in current.nodes] == [[1, 2], [1, 2], []]
-    assert (current.status.phase, current.status.members) == ("Running", "0-1")
+    world = start_world()
+    world.nodes[1].ranks[0].end(world.now, 7, None, "ValueError: bad label")
+    run_rounds(world, EVENT_ROUNDS)
+    assert [entry.started_attempts for entry in world.nodes] == [[1, 2], [1, 2], []]
+    assert (world.status.phase, world.status.members) == ("Running", "0-1")
 
 
 def test_a_spare_that_fails_is_replaced_and_fails_nothing() -> None:
-    current = started()
-    current.lose(2)
-    live(current, 3)
-    assert (current.status.phase, readiness(current)) == ("Running", (0, 1))
-    assert current.nodes[2].process.replacement == 0
-    current.now += BACKOFF_SECONDS
-    live(current, 3)
-    assert current.nodes[2].process.replacement == 1
-    assert (current.status.phase, current.status.attempt, readiness(current)) == ("Running", 1, (1, 1))
+    world = start_world()
+    world.kill_container(2)
+    run_rounds(world, 3)
+    assert (world.status.phase, count_ready_spares(world)) == ("Running", (0, 1))
+    assert world.nodes[2].process.replacement == 0
+    world.now += BACKOFF_SECONDS
+    run_rounds(world, 3)
+    assert world.nodes[2].process.replacement == 1
+    assert (world.status.phase, world.status.attempt, count_ready_spares(world)) == ("Running", 1, (1, 1))
 
 
 def test_a_spare_whose_agent_can_t_work_is_replaced() -> None:
-    current = started()
-    spare = current.nodes[2]
+    world = start_world()
+    spare = world.nodes[2]
     spare.problem = AgentProblem("NoPort", "all ports are in use")
-    live(current, 3)
-    assert readiness(current) == (0, 1)
-    assert current.status.spares is not None
-    assert current.status.spares.message == "digits-2: all ports are in use"
+    run_rounds(world, 3)
+    assert count_ready_spares(world) == (0, 1)
+    assert world.status.spares is not None
+    assert world.status.spares.message == "digits-2: all ports are in use"
     states = [(spare.process.replacement, spare.process.state)]
-    current.now += BACKOFF_SECONDS
-    live(current, 2)
+    world.now += BACKOFF_SECONDS
+    run_rounds(world, 2)
     states.append((spare.process.replacement, spare.process.state))
     assert states == [(0, ProcessState.RUNNING), (0, ProcessState.EXITED)]
-    current.now += BACKOFF_SECONDS
-    live(current, 3)
-    assert (spare.process.replacement, readiness(current)) == (1, (1, 1))
-    assert (current.status.phase, current.status.attempt) == ("Running", 1)
+    world.now += BACKOFF_SECONDS
+    run_rounds(world, 3)
+    assert (spare.process.replacement, count_ready_spares(world)) == (1, (1, 1))
+    assert (world.status.phase, world.status.attempt) == ("Running", 1)
 
 
 def test_a_lost_spare_is_replaced() -> None:
-    current = started()
-    lose_machines(current, 2)
-    live(current, EVENT_TURNS)
-    assert (current.status.phase, current.status.attempt) == ("Running", 1)
-    assert (current.nodes[2].process.replacement, readiness(current)) == (1, (1, 1))
+    world = start_world()
+    lose_machines(world, 2)
+    run_rounds(world, EVENT_ROUNDS)
+    assert (world.status.phase, world.status.attempt) == ("Running", 1)
+    assert (world.nodes[2].process.replacement, count_ready_spares(world)) == (1, (1, 1))
 
 
 def test_the_event_and_the_board_name_the_spare() -> None:
-    current = started()
-    before = current.status
-    lose_machines(current, 1)
-    live(current, EVENT_TURNS)
-    texts = [event.message for event in list_past_events(current.status) if event.reason == SPARE_USED]
+    world = start_world()
+    before = world.status
+    lose_machines(world, 1)
+    run_rounds(world, EVENT_ROUNDS)
+    texts = [event.message for event in past_events(world.status) if event.reason == SPARE_USED]
     assert texts == ["A spare takes the place of a node in attempt 2: node 2 for node 1"]
-    assert not any(event.reason == SPARE_USED for event in list_past_events(before))
-    (line,) = format_restarts(current.status)
+    assert not any(event.reason == SPARE_USED for event in past_events(before))
+    (line,) = format_restarts(world.status)
     assert " · node 2 for node 1 · " in line
-    assert format_spares(current.status) == ("the spare is ready",)
+    assert format_spares(world.status) == ("the spare is ready",)
 
 
 def test_the_board_compares_the_members_of_successive_attempts_only() -> None:
-    current = started()
-    lose_machines(current, 1)
-    live(current, EVENT_TURNS)
-    restarts = current.status.restarts
+    world = start_world()
+    lose_machines(world, 1)
+    run_rounds(world, EVENT_ROUNDS)
+    restarts = world.status.restarts
     assert restarts is not None
     # The records of the attempts between them were dropped.
     later = restarts.history[0].model_copy(update={"attempt": 9, "members": "0,2"})
     history = restarts.model_copy(update={"history": (*restarts.history, later)})
-    first, last = format_restarts(current.status.model_copy(update={"restarts": history, "attempt": 10}))[-2:]
+    first, last = format_restarts(world.status.model_copy(update={"restarts": history, "attempt": 10}))[-2:]
     assert " · node " not in first
     assert " · node " not in last
 
 
 def test_a_gang_that_is_released_keeps_no_spare() -> None:
-    asked = world(nodes=3).job
-    nodes = (scheduled(0), pending(1), pending(2), scheduled(3))
+    asked = new_world_with_spares(nodes=3).job
+    nodes = (scheduled_node(0), pending_node(1), pending_node(2), scheduled_node(3))
     at = START + asked.spec.startup_timeout_seconds + 60
     known = infer(asked, FIRST, facts(*nodes), at)
     assert [entry.node for entry in known.nodes] == [0, 3, 2]
@@ -355,76 +365,76 @@ def test_a_gang_that_is_released_keeps_no_spare() -> None:
 
 
 def test_members_are_created_before_spares() -> None:
-    current = world()
-    facts_before = infer(current.job, FIRST, current.facts(), START)
-    actions = decide(current.job, facts_before, judge(current.job, FIRST, facts_before, START), START, 1)
+    world = new_world_with_spares()
+    facts_before = infer(world.job, FIRST, world.facts(), START)
+    actions = decide(world.job, facts_before, judge(world.job, FIRST, facts_before, START), START, 1)
     assert [action.node for action in actions if isinstance(action, CreateNode)] == [0, 1, 2]
 
 
 def test_two_lost_nodes_with_one_spare() -> None:
-    current = started(nodes=3)
-    lose_machines(current, 1, 2)
-    live(current, EVENT_TURNS)
-    assert current.status.phase == "Running"
-    members = parse_members(current.status.members or "", 4)
+    world = start_world(nodes=3)
+    lose_machines(world, 1, 2)
+    run_rounds(world, EVENT_ROUNDS)
+    assert world.status.phase == "Running"
+    members = parse_members(world.status.members or "", 4)
     assert members is not None
     assert members[0] == 0
     assert 3 in members
 
 
 def test_spares_do_not_replace_nodes_that_may_all_run() -> None:
-    current = started(spares=2)
-    lose_machines(current, 0, 1)
-    live(current, EVENT_TURNS)
-    assert current.status.phase == "Restarting"
-    assert [entry.begun for entry in current.nodes] == [[1], [1], [], []]
-    (stalled,) = [entry for entry in current.status.conditions if entry.type == "Stalled"]
+    world = start_world(spares=2)
+    lose_machines(world, 0, 1)
+    run_rounds(world, EVENT_ROUNDS)
+    assert world.status.phase == "Restarting"
+    assert [entry.started_attempts for entry in world.nodes] == [[1], [1], [], []]
+    (stalled,) = [entry for entry in world.status.conditions if entry.type == "Stalled"]
     assert (stalled.status, stalled.reason) == ("True", OLD_POD_MAY_RUN)
-    current.restart_operator()
-    live(current, EVENT_TURNS)
-    current.now += 2 * LOST_SECONDS
-    live(current, EVENT_TURNS)
-    assert [entry.begun for entry in current.nodes] == [[1], [1], [], []]
-    current.nodes[0].heal(current.now)
-    live(current, EVENT_TURNS)
-    assert (current.status.phase, current.status.attempt) == ("Running", 2)
+    world.restart_operator()
+    run_rounds(world, EVENT_ROUNDS)
+    world.now += 2 * LOST_SECONDS
+    run_rounds(world, EVENT_ROUNDS)
+    assert [entry.started_attempts for entry in world.nodes] == [[1], [1], [], []]
+    world.nodes[0].reconnect(world.now)
+    run_rounds(world, EVENT_ROUNDS)
+    assert (world.status.phase, world.status.attempt) == ("Running", 2)
 
 
 def test_the_spares_end_with_the_job() -> None:
-    current = started()
-    for entry in current.nodes[:2]:
+    world = start_world()
+    for entry in world.nodes[:2]:
         for rank in entry.ranks:
-            rank.end(current.now, 0, None)
-    live(current, 5)
-    assert current.status.phase == "Succeeded"
-    assert not any(entry.is_alive for entry in current.nodes)
-    assert readiness(current) == (0, 1)
+            rank.end(world.now, 0, None)
+    run_rounds(world, 5)
+    assert world.status.phase == "Succeeded"
+    assert not any(entry.is_alive for entry in world.nodes)
+    assert count_ready_spares(world) == (0, 1)
 
 
 def test_the_spares_are_deleted_with_a_suspension() -> None:
-    current = started()
-    happen(current, "suspend", 0)
-    live(current, EVENT_TURNS)
-    assert current.status.phase == "Suspended"
-    assert [entry.process.state for entry in current.nodes] == [ProcessState.MISSING] * 3
-    happen(current, "resume", 0)
-    live(current, EVENT_TURNS)
-    assert (current.status.phase, current.status.attempt, readiness(current)) == ("Running", 2, (1, 1))
+    world = start_world()
+    apply_event(world, "suspend", 0)
+    run_rounds(world, EVENT_ROUNDS)
+    assert world.status.phase == "Suspended"
+    assert [entry.process.state for entry in world.nodes] == [ProcessState.MISSING] * 3
+    apply_event(world, "resume", 0)
+    run_rounds(world, EVENT_ROUNDS)
+    assert (world.status.phase, world.status.attempt, count_ready_spares(world)) == ("Running", 2, (1, 1))
 
 
-@given(events=EVENTS, spares=st.integers(1, 2))
+@given(events=EVENT_LISTS, spares=st.integers(1, 2))
 @settings(max_examples=examples(150), deadline=None)
 def test_with_any_events_a_job_with_spares_runs_once_for_each_start_and_ends(
     events: list[tuple[tuple[str, int], int]], spares: int
 ) -> None:
-    current = world(nodes=2, spares=spares)
-    for (kind, value), turns in events:
-        happen(current, kind, value)
-        live(current, turns)
-        assert sum(len(entry.ranks) for entry in current.nodes if entry.lives) <= 4
+    world = new_world_with_spares(nodes=2, spares=spares)
+    for (kind, value), rounds in events:
+        apply_event(world, kind, value)
+        run_rounds(world, rounds)
+        assert sum(len(entry.ranks) for entry in world.nodes if entry.has_running_ranks) <= 4
     for _ in range(6):
-        finish(current)
-        current.now += 30
-        if current.status.final_condition is not None:
+        run_to_the_end(world)
+        world.now += 30
+        if world.status.final_condition is not None:
             break
-    assert current.status.final_condition is not None, (current.status.phase, current.status.message)
+    assert world.status.final_condition is not None, (world.status.phase, world.status.message)

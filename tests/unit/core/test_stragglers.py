@@ -13,18 +13,18 @@ from muster.core.status.events import list_new_events, list_past_events
 from muster.core.status.significant_change import is_significant_change
 from muster.core.stragglers import END_FACTOR, REPLACE_SECONDS, SLOW_FACTOR
 from unit.core.simulated import World
-from unit.core.test_any_operator import live
-from unit.core.test_hangs import ranks, reasons, train, training
+from unit.core.test_any_operator import run_rounds
+from unit.core.test_hangs import all_ranks, restart_reasons, start_training, train_for
 
 FAST = 0.2
 REPLACING = FailurePolicy(max_restarts=2, rules=(FailureRule(action="Restart", reasons=("Straggler",)),))
 
 
-def run_with(world: World, busy: Mapping[int, float | None], seconds: float = 5) -> None:
+def train_with_busy_times(world: World, busy: Mapping[int, float | None], seconds: float = 5) -> None:
     """Let the ranks train; each is busy for FAST per step, except those in `busy`."""
-    for rank in ranks(world):
+    for rank in all_ranks(world):
         rank.busy_seconds = busy.get(rank.number, FAST)
-    train(world, seconds)
+    train_for(world, seconds)
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def run_with(world: World, busy: Mapping[int, float | None], seconds: float = 5)
     ],
 )
 def test_slow_ranks_and_nodes(busy: Mapping[int, float | None], slow: str | None, nodes: list[int]) -> None:
-    world = training(None)
-    run_with(world, busy)
+    world = start_training(None)
+    train_with_busy_times(world, busy)
     record = world.status.stragglers
     assert (None if record is None else record.ranks) == slow
     assert ([] if record is None else [node.node for node in record.nodes]) == nodes
@@ -55,8 +55,8 @@ def test_slow_ranks_and_nodes(busy: Mapping[int, float | None], slow: str | None
 
 
 def test_the_status_tells_which_rank_is_slow_and_by_how_much() -> None:
-    world = training(None)
-    run_with(world, {3: 0.42})
+    world = start_training(None)
+    train_with_busy_times(world, {3: 0.42})
     record, details = world.status.stragglers, world.status.ranks
     assert record is not None
     assert details is not None
@@ -68,17 +68,17 @@ def test_the_status_tells_which_rank_is_slow_and_by_how_much() -> None:
 
 
 def test_a_slow_node_is_named_as_a_node() -> None:
-    world = training(None)
-    run_with(world, {2: 0.5, 3: 0.6})
+    world = start_training(None)
+    train_with_busy_times(world, {2: 0.5, 3: 0.6})
     assert world.status.stragglers is not None
     assert world.status.stragglers.message.startswith("All ranks on digits-1 (2-3) are slower than the others: rank 3")
 
 
 def test_stragglers_are_written_with_the_progress_because_forged_ones_may_change_with_each_report() -> None:
-    world = training(None)
-    run_with(world, {3: 0.5})
+    world = start_training(None)
+    train_with_busy_times(world, {3: 0.5})
     first = world.status
-    run_with(world, {2: 0.5, 3: FAST})
+    train_with_busy_times(world, {2: 0.5, 3: FAST})
     assert first.stragglers != world.status.stragglers
     assert not is_significant_change(first, world.status)
     assert first.stragglers is not None
@@ -87,42 +87,42 @@ def test_stragglers_are_written_with_the_progress_because_forged_ones_may_change
 
 
 def test_the_same_stragglers_change_neither_the_status_nor_the_events() -> None:
-    world = training(None)
+    world = start_training(None)
     before = world.status
-    run_with(world, {3: 0.5})
+    train_with_busy_times(world, {3: 0.5})
     first = world.status
-    assert [event.reason for event in list_new_events(before, first)] == ["Straggler"]
-    run_with(world, {3: 0.47})
+    assert [event.reason for event in new_events(before, first)] == ["Straggler"]
+    train_with_busy_times(world, {3: 0.47})
     assert world.status.stragglers == first.stragglers
-    assert list_new_events(first, world.status) == ()
-    assert sum(event.reason == "Straggler" for event in list_past_events(world.status)) == 1
-    run_with(world, {2: 0.5, 3: 0.47})
-    assert [event.reason for event in list_new_events(first, world.status)] == ["Straggler"]
+    assert new_events(first, world.status) == ()
+    assert sum(event.reason == "Straggler" for event in past_events(world.status)) == 1
+    train_with_busy_times(world, {2: 0.5, 3: 0.47})
+    assert [event.reason for event in new_events(first, world.status)] == ["Straggler"]
 
 
 def test_a_straggler_remains_one_until_it_is_clearly_faster() -> None:
-    world = training(None)
+    world = start_training(None)
     found = []
     for factor in (2.0, END_FACTOR + 0.05, END_FACTOR - 0.05, END_FACTOR + 0.05):
-        run_with(world, {3: FAST * factor})
+        train_with_busy_times(world, {3: FAST * factor})
         found.append(world.status.stragglers is not None)
     assert found == [True, True, False, False]
 
 
 @pytest.mark.parametrize("policy", [None, FailurePolicy(max_restarts=3)])
 def test_without_a_rule_muster_only_reports(policy: FailurePolicy | None) -> None:
-    world = training(policy)
-    run_with(world, {3: 1.0}, REPLACE_SECONDS * 2)
+    world = start_training(policy)
+    train_with_busy_times(world, {3: 1.0}, REPLACE_SECONDS * 2)
     assert (world.status.phase, world.status.attempt) == ("Running", 1)
 
 
 def test_a_rule_replaces_the_pod_of_the_slowest_rank_once() -> None:
-    world = training(REPLACING)
-    run_with(world, {3: 1.0}, REPLACE_SECONDS - 5)
-    assert (world.status.attempt, reasons(world)) == (1, [])
-    run_with(world, {3: 1.0}, 10)
-    live(world, 20)
-    assert (world.status.phase, world.status.attempt, reasons(world)) == ("Running", 2, ["Straggler"])
+    world = start_training(REPLACING)
+    train_with_busy_times(world, {3: 1.0}, REPLACE_SECONDS - 5)
+    assert (world.status.attempt, restart_reasons(world)) == (1, [])
+    train_with_busy_times(world, {3: 1.0}, 10)
+    run_rounds(world, 20)
+    assert (world.status.phase, world.status.attempt, restart_reasons(world)) == ("Running", 2, ["Straggler"])
     assert [node.process.replacement for node in world.nodes] == [0, 1]
     assert world.status.stragglers is None
     restarts = world.status.restarts
@@ -132,8 +132,8 @@ def test_a_rule_replaces_the_pod_of_the_slowest_rank_once() -> None:
         restarts.history[0].message
     )
     # Another pod is as slow: the cause is not the Kubernetes node.
-    train(world, 10)
-    run_with(world, {3: 1.0}, REPLACE_SECONDS * 2)
+    train_for(world, 10)
+    train_with_busy_times(world, {3: 1.0}, REPLACE_SECONDS * 2)
     assert (world.status.phase, world.status.attempt) == ("Running", 2)
     assert world.status.stragglers is not None
 
@@ -143,9 +143,9 @@ def test_a_rule_replaces_the_pod_of_the_slowest_rank_once() -> None:
 )
 def test_other_rules(max_restarts: int, action: RuleAction, phase: str) -> None:
     rule = FailureRule(action=action, reasons=("Straggler",))
-    world = training(FailurePolicy(max_restarts=max_restarts, rules=(rule,)))
-    run_with(world, {3: 1.0}, REPLACE_SECONDS + 5)
-    train(world, 3)
+    world = start_training(FailurePolicy(max_restarts=max_restarts, rules=(rule,)))
+    train_with_busy_times(world, {3: 1.0}, REPLACE_SECONDS + 5)
+    train_for(world, 3)
     assert world.status.phase == phase
     # A slow job is better than a failed one, and an ignored straggler needs no restart.
     assert world.status.attempt == 1
@@ -153,71 +153,71 @@ def test_other_rules(max_restarts: int, action: RuleAction, phase: str) -> None:
 
 
 def test_two_slow_nodes_are_replaced_one_after_the_other_also_if_the_first_stays_slow() -> None:
-    world, slow = training(REPLACING, nodes=6), {2: 1.2, 3: 1.2, 4: 1.0, 5: 1.0}
+    world, slow = start_training(REPLACING, nodes=6), {2: 1.2, 3: 1.2, 4: 1.0, 5: 1.0}
     for attempt in (2, 3):
-        run_with(world, slow, REPLACE_SECONDS + 5)
-        live(world, 20)
+        train_with_busy_times(world, slow, REPLACE_SECONDS + 5)
+        run_rounds(world, 20)
         assert (world.status.phase, world.status.attempt) == ("Running", attempt)
-        train(world, 10)
+        train_for(world, 10)
     assert [node.process.replacement for node in world.nodes] == [0, 1, 2, 0, 0, 0]
-    run_with(world, slow, REPLACE_SECONDS * 2)
-    assert (world.status.attempt, reasons(world)) == (3, ["Straggler", "Straggler"])
+    train_with_busy_times(world, slow, REPLACE_SECONDS * 2)
+    assert (world.status.attempt, restart_reasons(world)) == (3, ["Straggler", "Straggler"])
 
 
 def test_a_new_operator_replaces_the_node_that_the_status_records_and_not_the_slowest() -> None:
-    world, slow = training(REPLACING, nodes=6), {2: 1.2, 3: 1.2, 4: 1.0, 5: 1.1}
-    run_with(world, slow, REPLACE_SECONDS + 5)
-    live(world, 20)
-    train(world, 10)
-    run_with(world, slow, REPLACE_SECONDS - 5)
+    world, slow = start_training(REPLACING, nodes=6), {2: 1.2, 3: 1.2, 4: 1.0, 5: 1.1}
+    train_with_busy_times(world, slow, REPLACE_SECONDS + 5)
+    run_rounds(world, 20)
+    train_for(world, 10)
+    train_with_busy_times(world, slow, REPLACE_SECONDS - 5)
     while not (world.status.stragglers is not None and world.status.stragglers.is_failure):
-        run_with(world, slow, 0.8)
+        train_with_busy_times(world, slow, 0.8)
     assert [entry.rank for entry in world.status.stragglers.slowest] == [5, 2, 3, 4]
     world.restart_operator()
-    live(world, 20)
+    run_rounds(world, 20)
     assert (world.status.phase, world.status.attempt) == ("Running", 3)
     assert [node.process.replacement for node in world.nodes] == [0, 1, 2, 0, 0, 0]
 
 
 def test_a_rule_to_ignore_excepts_ranks_from_a_later_rule() -> None:
     rules = (FailureRule(action="Ignore", reasons=("Straggler",), ranks=(2, 3)), *REPLACING.rules)
-    world, slow = training(FailurePolicy(max_restarts=3, rules=rules), nodes=6), {2: 1.2, 3: 1.2, 4: 1.0, 5: 1.0}
-    run_with(world, slow, REPLACE_SECONDS + 5)
-    live(world, 20)
+    world, slow = start_training(FailurePolicy(max_restarts=3, rules=rules), nodes=6), {2: 1.2, 3: 1.2, 4: 1.0, 5: 1.0}
+    train_with_busy_times(world, slow, REPLACE_SECONDS + 5)
+    run_rounds(world, 20)
     assert [node.process.replacement for node in world.nodes] == [0, 0, 1, 0, 0, 0]
 
 
 def test_a_rule_without_the_reason_does_not_apply() -> None:
-    world = training(FailurePolicy(max_restarts=3, rules=(FailureRule(action="Restart", ranks=(3,)),)))
-    run_with(world, {3: 1.0}, REPLACE_SECONDS + 5)
+    world = start_training(FailurePolicy(max_restarts=3, rules=(FailureRule(action="Restart", ranks=(3,)),)))
+    train_with_busy_times(world, {3: 1.0}, REPLACE_SECONDS + 5)
     assert (world.status.phase, world.status.attempt) == ("Running", 1)
 
 
 def test_an_earlier_rule_without_the_reason_does_not_hide_a_later_one_with_it() -> None:
     rules = (FailureRule(action="Fail", ranks=(3,)), *REPLACING.rules)
-    world = training(FailurePolicy(max_restarts=3, rules=rules))
-    run_with(world, {3: 1.0}, REPLACE_SECONDS + 5)
-    live(world, 20)
-    assert (world.status.phase, world.status.attempt, reasons(world)) == ("Running", 2, ["Straggler"])
+    world = start_training(FailurePolicy(max_restarts=3, rules=rules))
+    train_with_busy_times(world, {3: 1.0}, REPLACE_SECONDS + 5)
+    run_rounds(world, 20)
+    assert (world.status.phase, world.status.attempt, restart_reasons(world)) == ("Running", 2, ["Straggler"])
 
 
 def test_a_new_operator_completes_the_replacement() -> None:
-    world = training(REPLACING)
-    run_with(world, {3: 1.0}, REPLACE_SECONDS - 5)
+    world = start_training(REPLACING)
+    train_with_busy_times(world, {3: 1.0}, REPLACE_SECONDS - 5)
     world.now += 6
-    world.turn(applied=0)
+    world.run_round(applied=0)
     while not (world.status.stragglers is not None and world.status.stragglers.is_failure):
-        world.turn(applied=0)
-    run_with(world, {})
-    live(world, 20)
-    assert (world.status.phase, world.status.attempt, reasons(world)) == ("Running", 2, ["Straggler"])
+        world.run_round(applied=0)
+    train_with_busy_times(world, {})
+    run_rounds(world, 20)
+    assert (world.status.phase, world.status.attempt, restart_reasons(world)) == ("Running", 2, ["Straggler"])
     assert all(node.process.state is ProcessState.RUNNING for node in world.nodes)
 
 
 @given(busy=st.lists(st.floats(1e-300, 86400.0), min_size=8, max_size=8))
 def test_any_values_give_a_status(busy: list[float]) -> None:
-    world = training(None, nodes=4)
-    run_with(world, dict(enumerate(busy)), 2)
+    world = start_training(None, nodes=4)
+    train_with_busy_times(world, dict(enumerate(busy)), 2)
     record = world.status.stragglers
     if record is not None:
         assert record.count < 8

@@ -168,19 +168,19 @@ def test_the_status_names_the_first_failure_despite_wrong_clocks(
     world = skewed_world(skews, delays)
     for _ in range(UNTIL_RUNNING):
         world.now += 0.9
-        world.turn()
+        world.run_round()
     assert world.status.phase == "Running"
     if kind == "fail":
         world.nodes[victim].ranks[0].end(world.now, 7, None, "ValueError: bad label")
     else:
-        world.lose(victim)
+        world.kill_container(victim)
     if missed:
         others_miss_it(world, victim)
     other, later = (victim + second[0]) % 3, second[1]
     for turn in range(60):
         world.now += 0.9
-        world.turn()
+        world.run_round()
         # A stopped or unaffected node may be lost as well: it was not the first.
         if turn == later + 3:
-            world.lose(other)
+            world.kill_container(other)
     assert victim_of(world) == f"digits-{victim}", world.status.message

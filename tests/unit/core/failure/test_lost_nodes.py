@@ -189,26 +189,26 @@ def test_done_is_done_on_a_machine_that_is_lost() -> None:
 
 def test_before_the_start_a_lost_node_is_made_anew() -> None:
     world = new_world()
-    world.nodes[1].waits = 10_000
+    world.nodes[1].rounds_until_start = 10_000
     live_for(world, 20)
-    world.nodes[2].cut(world.now)
+    world.nodes[2].disconnect(world.now)
     live_for(world, NOT_READY_SECONDS + LOST_SECONDS + 10)
     assert world.nodes[2].process.replacement == 1
-    assert not world.nodes[2].is_cut
-    world.nodes[1].waits = 0
+    assert not world.nodes[2].is_disconnected
+    world.nodes[1].rounds_until_start = 0
     live_for(world, 10)
     assert world.status.phase == "Running"
 
 
 def test_a_job_that_was_to_fail_before_its_start_does() -> None:
     world = World(job(2, 2, startup=60), [SimulatedNode(number, 2) for number in range(2)])
-    world.nodes[1].waits = 3
-    world.turn()
-    world.nodes[0].cut(world.now)
+    world.nodes[1].rounds_until_start = 3
+    world.run_round()
+    world.nodes[0].disconnect(world.now)
     seen = set()
     for _ in range(250):
         world.now += 0.9
-        world.turn()
+        world.run_round()
         seen.add(world.status.phase)
     assert seen == {"Pending", "Starting", "Stopping", "Failed"}
     assert [entry.process.replacement for entry in world.nodes] == [0, 0]
@@ -222,14 +222,14 @@ def live_for(world: World, seconds: float) -> None:
     until = world.now + seconds
     while world.now < until:
         world.now += 0.9
-        world.turn()
+        world.run_round()
 
 
 @pytest.mark.parametrize("asked", ["suspend", "deadline", "failure", "nothing"])
 def test_a_lost_machine_does_not_keep_the_job_from_suspending_or_ending(asked: str) -> None:
     world = new_world(deadline=100 if asked == "deadline" else None)
     live_for(world, 20)
-    world.nodes[1].cut(world.now)
+    world.nodes[1].disconnect(world.now)
     if asked == "suspend":
         suspended = world.job.spec.model_copy(update={"suspend": True})
         world.job = world.job.model_copy(update={"spec": suspended})
@@ -256,12 +256,12 @@ def test_a_lost_machine_does_not_keep_the_job_from_suspending_or_ending(asked: s
 def test_a_machine_that_comes_back_too_late_changes_nothing() -> None:
     world = new_world()
     live_for(world, 20)
-    world.nodes[0].hangs = True  # so that the job needs a while to end
-    world.nodes[1].cut(world.now)
+    world.nodes[0].is_frozen = True  # so that the job needs a while to end
+    world.nodes[1].disconnect(world.now)
     while world.status.phase != "Stopping":
         live_for(world, 1)
     message = world.status.message.split(";")[0]
-    world.nodes[1].heal(world.now)
+    world.nodes[1].reconnect(world.now)
     live_for(world, 60)
     assert world.status.phase == "Failed"
     assert world.status.message.split(";")[0] == message
@@ -270,11 +270,11 @@ def test_a_machine_that_comes_back_too_late_changes_nothing() -> None:
 def test_the_pod_of_a_lost_machine_is_deleted_once() -> None:
     world = new_world()
     live_for(world, 20)
-    world.nodes[1].cut(world.now)
+    world.nodes[1].disconnect(world.now)
     kills = 0
     for _ in range(300):
         world.now += 0.9
-        kills += sum(isinstance(action, KillNode) for action in world.turn())
+        kills += sum(isinstance(action, KillNode) for action in world.run_round())
     assert kills == 1
 
 

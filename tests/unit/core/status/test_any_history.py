@@ -65,14 +65,14 @@ def happen(world: World, kind: str, number: int, value: int, line: str) -> None:
     if kind == "end":
         for entry in node.ranks[number % 2 : number % 2 + 1]:
             entry.end(world.now, value if value >= 0 else None, -value if value < 0 else None, line)
-    elif kind in ("lose", "outside") and not node.is_cut:
-        node.leave(world.now, value if kind == "outside" else None, 9 if kind == "lose" else None)
+    elif kind in ("lose", "outside") and not node.is_disconnected:
+        node.exit(world.now, value if kind == "outside" else None, 9 if kind == "lose" else None)
     elif kind == "cut":
-        node.cut(world.now)
+        node.disconnect(world.now)
     elif kind == "heal":
-        node.heal(world.now)
+        node.reconnect(world.now)
     elif kind == "hang":
-        node.hangs = True
+        node.is_frozen = True
     elif kind == "stop":
         world.stop = world.stop or StopRequest(world.now, "Ctrl-C", float(value))
     elif kind == "wait":
@@ -81,7 +81,7 @@ def happen(world: World, kind: str, number: int, value: int, line: str) -> None:
 
 def live(world: World, *, newest_first: bool = False) -> None:
     before = world.status
-    world.turn(newest_first=newest_first)
+    world.run_round(newest_first=newest_first)
     check(world, before)
 
 
@@ -127,11 +127,15 @@ def check_job(
     for node in world.nodes:
         for entry in node.ranks:
             entry.end(world.now, 0, None)
-    while any(node.is_cut for node in world.nodes) and not world.is_over and world.now < T0 + 600:
+    while any(node.is_disconnected for node in world.nodes) and not world.is_over and world.now < T0 + 600:
         world.now += 10
         live(world)
     # The job does not wait for a disconnected agent.
-    assert world.is_over or any(node.hangs for node in world.nodes) or not any(node.is_cut for node in world.nodes)
+    assert (
+        world.is_over
+        or any(node.is_frozen for node in world.nodes)
+        or not any(node.is_disconnected for node in world.nodes)
+    )
     for _ in range(5):
         live(world)
     if not world.is_over:
