@@ -9,7 +9,7 @@ from muster.collector.store import RankStore, UnknownJob
 from muster.core.reports.check import ImplausibleReport
 from muster_worker.contract.schema import Command, CommandKind
 from muster_worker.contract.source import EditedSource
-from unit.core.reports.rank_reports import SHAPE, T0, UID, report, running
+from unit.core.reports.rank_reports import SHAPE, T0, UID, report, running_rank
 
 MEMBER = Member(UID, 0, 0)
 
@@ -22,12 +22,12 @@ def registered() -> RankStore:
 
 def test_an_implausible_report_changes_nothing() -> None:
     store = registered()
-    store.record(MEMBER, report(1, running(0)), T0)
+    store.record(MEMBER, report(1, running_rank(0)), T0)
     before = store.agent(UID, 0)
     store.changed(UID).clear()
 
-    with pytest.raises(ImplausibleReport):
-        store.record(MEMBER, report(2, running(5)), T0)
+    with pytest.raises(Implausible):
+        store.record(MEMBER, report(2, running_rank(5)), T0)
 
     assert store.agent(UID, 0) == before
     assert not store.changed(UID).is_set()
@@ -35,17 +35,17 @@ def test_an_implausible_report_changes_nothing() -> None:
 
 def test_the_same_report_again_is_no_news() -> None:
     store = registered()
-    store.record(MEMBER, report(1, running(0)), T0)
+    store.record(MEMBER, report(1, running_rank(0)), T0)
     store.changed(UID).clear()
 
-    store.record(MEMBER, report(1, running(0)), T0)
+    store.record(MEMBER, report(1, running_rank(0)), T0)
 
     assert not store.changed(UID).is_set()
 
 
 def test_registering_again_keeps_what_is_known_unless_the_shape_changed() -> None:
     store = registered()
-    store.record(MEMBER, report(1, running(0)), T0)
+    store.record(MEMBER, report(1, running_rank(0)), T0)
 
     store.register(SHAPE)
     assert store.agent(UID, 0) is not None
@@ -59,7 +59,7 @@ def test_registering_again_keeps_what_is_known_unless_the_shape_changed() -> Non
 def test_an_elastic_job_is_scaled_without_losing_its_reports_and_only_its_agents_count() -> None:
     store, shape = RankStore(), replace(SHAPE, nodes=10_000, has_fixed_ranks=False, agents=2)
     store.register(shape)
-    store.record(MEMBER, report(1, running(0)), T0)
+    store.record(MEMBER, report(1, running_rank(0)), T0)
     assert store.agent_count() == 2
 
     store.register(replace(shape, agents=3))
@@ -95,7 +95,7 @@ async def test_who_waits_for_a_command_of_a_forgotten_job_is_let_go() -> None:
 
 async def test_a_new_pod_of_a_node_inherits_nothing_of_the_old_one() -> None:
     store = registered()
-    store.record(MEMBER, report(1, running(0)), T0)
+    store.record(MEMBER, report(1, running_rank(0)), T0)
     leave = Command(0, UID, 1, CommandKind.EXIT)
     store.send(UID, 0, leave)
     store.send(UID, 1, leave)
@@ -123,7 +123,7 @@ def test_replacing_a_pod_of_a_job_that_is_not_there_changes_nothing() -> None:
 
 async def test_who_follows_a_job_goes_on_when_it_is_scaled() -> None:
     store = registered()
-    store.record(MEMBER, report(1, running(0)), T0)
+    store.record(MEMBER, report(1, running_rank(0)), T0)
     changed = store.changed(UID)
     of_the_third_node = asyncio.create_task(store.next_command(UID, 2, None))
     await asyncio.sleep(0)
@@ -135,14 +135,14 @@ async def test_who_follows_a_job_goes_on_when_it_is_scaled() -> None:
     with pytest.raises(UnknownJob, match="no such node"):
         await store.next_command(UID, 2, None)
     changed.clear()
-    store.record(MEMBER, report(1, running(0)), T0)
+    store.record(MEMBER, report(1, running_rank(0)), T0)
     assert store.changed(UID) is changed
     assert changed.is_set()
 
 
 def test_nothing_is_left_of_a_cleared_store() -> None:
     store = registered()
-    store.record(MEMBER, report(1, running(0)), T0)
+    store.record(MEMBER, report(1, running_rank(0)), T0)
 
     store.clear()
     assert store.agent_count() == 0
@@ -209,7 +209,7 @@ def test_a_source_is_dropped_once_the_agent_has_begun_the_attempt() -> None:
         assert store.send(UID, node, start(2))
     store.record(MEMBER, replace(report(1), attempt=1), T0)
     assert [source_in(store, node) for node in range(2)] == ["code", "code"]
-    store.record(MEMBER, replace(report(2, running(0)), attempt=2), T0)
+    store.record(MEMBER, replace(report(2, running_rank(0)), attempt=2), T0)
     assert [source_in(store, node) for node in range(2)] == ["", "code"]
 
 

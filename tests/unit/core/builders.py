@@ -38,8 +38,8 @@ from muster_worker.contract.schema import (
 )
 from unit.core.message_rules import check_messages
 
-T0 = 1_763_697_900.0  # 2025-11-21T04:05:00Z: the job was created
-START = T0 + 5
+T0 = 1_763_697_900.0  # 2025-11-21T04:05:00Z: the time of the job's creation
+START = T0 + 5  # the time of the ranks' start
 UID = "3a5c"
 HEARTBEAT_SECONDS = 5.0
 
@@ -57,8 +57,10 @@ def job(nodes: int = 2, procs: int = 2, startup: int = 900, deadline: int | None
 
 
 def mpi_job(nodes: int = 2, procs: int = 2, deadline: int | None = None) -> Job:
-    plain = job(nodes, procs, deadline=deadline)
-    return plain.model_copy(update={"spec": plain.spec.model_copy(update={"launcher": LauncherSpec(mpi=Mpi())})})
+    direct_job = job(nodes, procs, deadline=deadline)
+    return direct_job.model_copy(
+        update={"spec": direct_job.spec.model_copy(update={"launcher": LauncherSpec(mpi=Mpi())})}
+    )
 
 
 def rank(
@@ -95,7 +97,7 @@ def exited_rank(
     *,
     stopped: bool = False,
 ) -> RankFacts:
-    """Return a rank that ended `at` seconds after the start."""
+    """Return a rank that exited `at` seconds after the start."""
     report = RankReport(
         number,
         0,
@@ -149,7 +151,7 @@ def running_process() -> ProcessFacts:
 def exited_process(
     at: float, exit_code: int | None = None, signal: int | None = None, problem: Problem | None = None
 ) -> ProcessFacts:
-    """Return a node's process that ended `at` seconds after the start."""
+    """Return a node's process that exited `at` seconds after the start."""
     return ProcessFacts(ProcessState.EXITED, 0, exit_code, signal, T0, START + at, problem)
 
 
@@ -157,12 +159,12 @@ def agent(
     number: int,
     phase: str,
     ranks: Iterable[RankFacts] = (),
-    heard: float = 0.0,
-    launched: LauncherFacts | None = None,
+    reported_at: float = 0.0,
+    launcher: LauncherFacts | None = None,
     problem: str | None = None,
     metrics: Iterable[tuple[str, float, int, float]] = (),
 ) -> AgentFacts:
-    """Return an agent whose last report came `heard` seconds after the start."""
+    """Return an agent whose last report came `reported_at` seconds after the start. `problem` is a message."""
     ranks = tuple(ranks)
     report = Report(
         job_uid=UID,
@@ -174,11 +176,11 @@ def agent(
         address=None if problem else f"127.0.0.{number + 1}",
         port=None if problem else 29400 + number,
         ranks=tuple(entry.report for entry in ranks),
-        launcher=launched.end if launched else None,
+        launcher=launcher.end if launcher else None,
         problem=AgentProblem("NoInterface", problem) if problem else None,
     )
     values = tuple(MetricFacts(MetricValue(name, value, who, 0.0), START + at) for name, value, who, at in metrics)
-    return AgentFacts(report, START + heard, ranks, values, launched)
+    return AgentFacts(report, START + reported_at, ranks, values, launcher)
 
 
 def node(
@@ -203,24 +205,24 @@ def ready_node(number: int) -> NodeFacts:
 
 
 def running_node(
-    number: int, *ranks: RankFacts, heard: float = 0.0, launched: LauncherFacts | None = None
+    number: int, *ranks: RankFacts, reported_at: float = 0.0, launcher: LauncherFacts | None = None
 ) -> NodeFacts:
     return node(
-        number, agent(number, AgentPhase.RUNNING, ranks, heard, launched), sent_command=command(CommandKind.START)
+        number, agent(number, AgentPhase.RUNNING, ranks, reported_at, launcher), sent_command=command(CommandKind.START)
     )
 
 
-def finished_node(number: int, *ranks: RankFacts, launched: LauncherFacts | None = None) -> NodeFacts:
+def finished_node(number: int, *ranks: RankFacts, launcher: LauncherFacts | None = None) -> NodeFacts:
     """Return a node whose ranks all ended without a stop command."""
     return node(
-        number, agent(number, AgentPhase.ENDED, ranks, launched=launched), sent_command=command(CommandKind.START)
+        number, agent(number, AgentPhase.ENDED, ranks, launcher=launcher), sent_command=command(CommandKind.START)
     )
 
 
-def stopped_node(number: int, *ranks: RankFacts, launched: LauncherFacts | None = None) -> NodeFacts:
-    """Return a node that was asked to stop, and has stopped."""
+def stopped_node(number: int, *ranks: RankFacts, launcher: LauncherFacts | None = None) -> NodeFacts:
+    """Return a node that received Stop and whose ranks have ended."""
     return node(
-        number, agent(number, AgentPhase.ENDED, ranks, launched=launched), sent_command=command(CommandKind.STOP, 2.0)
+        number, agent(number, AgentPhase.ENDED, ranks, launcher=launcher), sent_command=command(CommandKind.STOP, 2.0)
     )
 
 
@@ -229,7 +231,7 @@ def facts(*nodes: NodeFacts, stop: StopRequest | None = None) -> JobFacts:
 
 
 def compute_status(job: Job, previous: Status, facts: JobFacts, now: float) -> Status:
-    """Return the status after `previous`."""
+    """Return the status that follows `previous`. Raises AssertionError if a message breaks a rule."""
     facts = infer(job, previous, facts, now)
     outcome = judge(job, previous, facts, now)
     return check_messages(summarise(job, previous, facts, outcome, decide(job, facts, outcome, now, 1), now))
@@ -240,8 +242,9 @@ def ctrl_c_request(at: float, grace: float = 10.0) -> StopRequest:
 
 
 def with_sigterm(current: NodeFacts, at: float, final_since: float | None = None) -> NodeFacts:
-    """Return the same node, whose agent got SIGTERM from outside `at` seconds after the start; muster sent its command
-    later.
+    """Return the same node, whose agent got a SIGTERM `at` seconds after the start that muster did not send.
+
+    `final_since` is the time at which muster sent its last command.
     """
     assert current.agent is not None
     command_sent_at = None if final_since is None else START + final_since

@@ -1,4 +1,4 @@
-"""A simulated MPI world: mpirun on node 0, which ends all ranks after the first failure; other nodes wait for a
+"""A simulated MPI world: mpirun runs on node 0 and ends all ranks after the first failure. Other nodes wait for a
 command.
 """
 
@@ -11,7 +11,7 @@ from unit.core.simulated import SimulatedNode, SimulatedRank, World
 OPEN_MPI = "Open MPI"
 HYDRA = "Hydra"
 
-_WORDS = {
+_FAILURE_LINES = {
     OPEN_MPI: "mpirun noticed that process rank 1 with PID 7 on node algo-1 exited on signal 9 (Killed).",
     HYDRA: "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
 }
@@ -20,24 +20,24 @@ _CLEANUP_SIGNAL = {OPEN_MPI: 15, HYDRA: 9}
 
 @dataclass
 class MpiNode(SimulatedNode):
-    """`mpirun` is set on node 0 once its mpirun has ended, with the time."""
+    """`mpirun` and `ended_at` are set on node 0 when its mpirun has ended. `_final_order` is the order of its Stop."""
 
     mpirun: LauncherEnd | None = None
     ended_at: float = 0.0
-    _told: Order | None = None
+    _final_order: Order | None = None
 
     @property
     def is_over(self) -> bool:
-        ranks_are_gone = super().is_over
+        have_ranks_ended = super().is_over
         if self.number == 0:
-            return ranks_are_gone and self.mpirun is not None
-        return ranks_are_gone and self._told is not None
+            return have_ranks_ended and self.mpirun is not None
+        return have_ranks_ended and self._final_order is not None
 
     def launcher(self, now: float) -> LauncherEnd | None:
         return None if self.mpirun is None else replace(self.mpirun, age=now - self.ended_at)
 
     def create(self, replacement: int, at: float) -> None:
-        self.mpirun, self._told = None, None
+        self.mpirun, self._final_order = None, None
         super().create(replacement, at)
 
     def end_mpirun(
@@ -51,7 +51,7 @@ class MpiNode(SimulatedNode):
 
     def _execute(self, command: Command, now: float, first_rank: int) -> None:
         if command.kind in (CommandKind.STOP, CommandKind.KILL):
-            self._told = command.order
+            self._final_order = command.order
             if self.number == 0:
                 self.end_mpirun(now, None, 15, stopped=True)
         super()._execute(command, now, first_rank)
@@ -59,40 +59,40 @@ class MpiNode(SimulatedNode):
 
 @dataclass
 class MpiWorld(World):
-    """`family` is the MPI implementation's family."""
+    """`family` is the family of the MPI implementation. `mpi` has the same nodes as `nodes`."""
 
     family: str = OPEN_MPI
     mpi: list[MpiNode] = field(default_factory=list)
 
     def run_round(self, *, newest_first: bool = False, applied: int | None = None) -> tuple[object, ...]:  # type: ignore[override]
-        self.mpirun(self.now + 0.05)
+        self.run_mpirun(self.now + 0.05)
         return super().run_round(newest_first=newest_first, applied=applied)
 
     @property
     def ranks(self) -> list[SimulatedRank]:
         return [rank for node in self.mpi for rank in node.ranks]
 
-    def mpirun(self, now: float) -> None:
-        """mpirun's own actions at `now`: none, unless a rank or a node has ended, or all are done."""
-        first = self.mpi[0]
-        if first.mpirun is not None or not first.is_alive or not all(node.started_attempts for node in self.mpi):
+    def run_mpirun(self, now: float) -> None:
+        """Let mpirun act at `now`: it ends when a rank fails, a node exits, or all ranks have succeeded."""
+        head = self.mpi[0]
+        if head.mpirun is not None or not head.is_alive or not all(node.started_attempts for node in self.mpi):
             return
-        bad = [rank for rank in self.ranks if rank.ended_at is not None and rank.exit_code != 0]
-        if bad:
+        failed = [rank for rank in self.ranks if rank.ended_at is not None and rank.exit_code != 0]
+        if failed:
             self._clean_up(now)
-            first.end_mpirun(now, bad[0].exit_code or 128 + (bad[0].signal or 0), line=_WORDS[self.family])
+            head.end_mpirun(now, failed[0].exit_code or 128 + (failed[0].signal or 0), line=_FAILURE_LINES[self.family])
         elif not all(node.is_alive for node in self.mpi):
             self._clean_up(now)
-            first.end_mpirun(now, 1, line="ORTE has lost communication with a remote daemon.")
+            head.end_mpirun(now, 1, line="ORTE has lost communication with a remote daemon.")
         elif all(rank.ended_at is not None for rank in self.ranks):
-            first.end_mpirun(now, 0)
+            head.end_mpirun(now, 0)
 
     def _clean_up(self, now: float) -> None:
         for rank in self.ranks:
             rank.end(now, None, _CLEANUP_SIGNAL[self.family])
 
 
-def new_mpi_world(job: Job, family: str, starts: tuple[int, ...]) -> MpiWorld:
-    """Return a world whose nodes start as many ranks as `starts` has."""
-    nodes = [MpiNode(number, count) for number, count in enumerate(starts)]
+def new_mpi_world(job: Job, family: str, rank_counts: tuple[int, ...]) -> MpiWorld:
+    """Return a world with one node for each number in `rank_counts`: the number of ranks that the node starts."""
+    nodes = [MpiNode(number, count) for number, count in enumerate(rank_counts)]
     return MpiWorld(job, list(nodes), family=family, mpi=nodes)

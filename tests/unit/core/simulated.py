@@ -1,4 +1,4 @@
-"""A simulated world: agents as a pure model that obeys (or not), driven by the real decisions."""
+"""A simulated world: a model of the agents, and the real decisions."""
 
 from dataclasses import dataclass, field, replace
 
@@ -32,7 +32,7 @@ from muster_worker.contract.source import EditedSource
 from unit.core.builders import HEARTBEAT_SECONDS, T0, UID
 from unit.core.message_rules import check_messages
 
-NOTHING = ProcessFacts(ProcessState.MISSING, replacement=-1)
+NO_PROCESS = ProcessFacts(ProcessState.MISSING, replacement=-1)
 
 NOT_READY_SECONDS = 50.0
 """The time until a cluster marks a disconnected machine as NotReady."""
@@ -98,15 +98,15 @@ class SimulatedRank:
 
 @dataclass
 class SimulatedNode:
-    """A node's pod and its agent, and the operator's state about them: `known`, `command`, `command_sent_at`.
+    """A node's pod and its agent, and what the operator stores about them: `agent_facts`, `command`, `command_sent_at`.
 
-    `waits` is the number of rounds until its next pod starts. `begun` has the attempts that it started, `sources` the
-    edited code of each.
+    `rounds_until_start` is the number of rounds until its next pod starts, `rank_count` the number of ranks that an
+    attempt starts. `started_attempts` has the attempts that it started, `sources` the edited code of each.
     """
 
     number: int
-    starts: int
-    process: ProcessFacts = NOTHING
+    rank_count: int
+    process: ProcessFacts = NO_PROCESS
     phase: str | None = None
     attempt: int = 0
     sequence: int = 0
@@ -118,7 +118,7 @@ class SimulatedNode:
     sources: dict[int, EditedSource | None] = field(default_factory=dict)
     command: Command | None = None
     command_sent_at: float | None = None
-    known: AgentFacts | None = None
+    agent_facts: AgentFacts | None = None
     pending_reports: list[tuple[Report, float]] = field(default_factory=list)
     disconnected_at: float | None = None
     lost_at: float | None = None
@@ -128,7 +128,7 @@ class SimulatedNode:
 
     @property
     def is_disconnected(self) -> bool:
-        """Whether its machine is disconnected: its processes continue, and nobody gets its reports."""
+        """Whether its machine is disconnected: its processes continue, and its reports do not arrive."""
         return self.disconnected_at is not None
 
     @property
@@ -143,28 +143,28 @@ class SimulatedNode:
 
     @property
     def has_running_ranks(self) -> bool:
-        """Whether one of its ranks runs, as far as anybody can observe."""
+        """Whether one of its ranks runs and the operator can observe it."""
         return self.is_alive and not self.is_disconnected and any(entry.ended_at is None for entry in self.ranks)
 
     @property
     def is_over(self) -> bool:
-        """Whether no process of its attempt is left."""
+        """Whether all ranks of its attempt have ended."""
         return all(entry.ended_at is not None for entry in self.ranks)
 
     def launcher(self, now: float) -> LauncherEnd | None:  # noqa: ARG002 - direct has no launcher process
-        """How its launcher ended, if it has."""
+        """Return the end of its launcher, or None."""
         return None
 
     def create(self, replacement: int, at: float) -> None:
-        nothing_runs = self.process.state in (ProcessState.MISSING, ProcessState.EXITED)
-        is_leaving = self.process.is_terminating and self.is_over
-        assert nothing_runs or is_leaving or self.lost_at is not None, "a pod is made beside one that runs"
-        assert replacement > self.process.replacement, "a pod is made twice"
+        has_ended = self.process.state in (ProcessState.MISSING, ProcessState.EXITED)
+        is_terminating = self.process.is_terminating and self.is_over
+        assert has_ended or is_terminating or self.lost_at is not None, "a second pod was created beside a running one"
+        assert replacement > self.process.replacement, "a pod was created twice"
         state = ProcessState.WAITING if self.rounds_until_start else ProcessState.RUNNING
         self.process = ProcessFacts(state, replacement, started_at=None if self.rounds_until_start else at)
         self.phase, self.attempt, self.sequence, self.ranks, self.order = None, 0, 0, [], None
         self.problem, self.terminated_at = None, None
-        # On another machine: the previous one may be disconnected forever.
+        # The new pod is on another machine. The old machine may stay disconnected.
         self.disconnected_at, self.lost_at = None, None
         self.forget_observations()
 
@@ -174,7 +174,7 @@ class SimulatedNode:
             self.disconnected_at = at
 
     def reconnect(self, at: float) -> None:
-        """Reconnect its machine, which carries out earlier requests."""
+        """Reconnect its machine. A pod that was deleted in the meantime is removed."""
         if self.is_disconnected:
             self.disconnected_at = None
             self.process = replace(self.process, unreachable_since=None)
@@ -187,7 +187,7 @@ class SimulatedNode:
         self.remove(at)
 
     def delete(self, at: float, grace: float) -> None:
-        """Delete its pod: a disconnected machine doesn't notice."""
+        """Delete its pod. On a disconnected machine the pod stays, and is marked as terminating."""
         if not self.is_disconnected:
             self.remove(at)
         elif not self.process.is_terminating:
@@ -198,10 +198,10 @@ class SimulatedNode:
         self.process = ProcessFacts(ProcessState.MISSING, self.process.replacement)
 
     def forget_observations(self) -> None:
-        """The operator's memory is lost."""
-        self.command, self.command_sent_at, self.known, self.lost_at = None, None, None, None
+        """Clear what the operator stores about the node, as a restart does."""
+        self.command, self.command_sent_at, self.agent_facts, self.lost_at = None, None, None, None
         if self.process.state is ProcessState.MISSING:
-            self.process = NOTHING
+            self.process = NO_PROCESS
 
     def exit(self, at: float, exit_code: int | None, signal: int | None) -> None:
         if self.is_alive:
@@ -218,7 +218,7 @@ class SimulatedNode:
             )
 
     def tick(self, now: float, first_rank: int) -> None:
-        """The agent carries out its command, and writes a report."""
+        """Let the agent execute its command and send a report."""
         if self.disconnected_at is not None:
             if now >= self.disconnected_at + NOT_READY_SECONDS and self.process.unreachable_since is None:
                 self.process = replace(self.process, unreachable_since=now)
@@ -242,8 +242,8 @@ class SimulatedNode:
 
     def take_reports(self, now: float) -> list[tuple[Report, float]]:  # noqa: ARG002 - each report arrives at once
         """Return the reports that arrive now, with the times of their arrival."""
-        mail, self.pending_reports = self.pending_reports, []
-        return mail
+        reports, self.pending_reports = self.pending_reports, []
+        return reports
 
     def _execute(self, command: Command, now: float, first_rank: int) -> None:
         if command.kind == CommandKind.EXIT:
@@ -252,7 +252,7 @@ class SimulatedNode:
             self.attempt, self.phase = command.attempt, AgentPhase.RUNNING
             self.started_attempts.append(self.attempt)
             self.sources[self.attempt] = command.source
-            self.ranks = [SimulatedRank(first_rank + local) for local in range(self.starts)]
+            self.ranks = [SimulatedRank(first_rank + local) for local in range(self.rank_count)]
         elif command.kind in (CommandKind.STOP, CommandKind.KILL):
             for entry in self.ranks:
                 entry.end(now, None, 15, stopped=True)
@@ -276,13 +276,17 @@ class SimulatedNode:
 
     def facts(self) -> NodeFacts:
         process = replace(self.process, lost_at=self.lost_at)
-        return NodeFacts(self.number, f"digits-{self.number}", process, self.known, self.command, self.command_sent_at)
+        return NodeFacts(
+            self.number, f"digits-{self.number}", process, self.agent_facts, self.command, self.command_sent_at
+        )
 
 
 @dataclass
 class World:
-    """`turn` is one round: agents act, reports arrive, muster decides, writes the status and acts. `status` is the last
-    written one, `request` the value of the annotation that requests a restart, `source` the requested edited code.
+    """A job and its nodes. In each round agents act, reports arrive, and muster decides, writes the status and acts.
+
+    `status` is the last written status, `request` the value of the annotation that requests a restart, `source` the
+    requested edited code.
     """
 
     job: Job
@@ -309,23 +313,23 @@ class World:
         )
 
     def run_round(self, *, newest_first: bool = False, applied: int | None = None) -> tuple[Action, ...]:
-        """Run one round; with `applied` the operator is killed after this many actions. Return the decision."""
+        """Run one round and return the decision. With `applied` the operator is killed after this many actions."""
         self.now += 0.1
         self.run_agents(newest_first=newest_first)
         return self.reconcile(applied=applied)
 
     def run_agents(self, *, newest_first: bool = False) -> None:
-        """The agents act, and their reports arrive."""
+        """Let the agents act, and deliver their reports."""
         procs = self.job.spec.procs_per_node
         for entry in self.nodes:
             entry.tick(self.now, entry.node_rank * (procs if isinstance(procs, int) else 1))
-            mail = entry.take_reports(self.now)
-            for report, at in reversed(mail) if newest_first else mail:
-                entry.known = merge_report(entry.known, report, at)
+            reports = entry.take_reports(self.now)
+            for report, at in reversed(reports) if newest_first else reports:
+                entry.agent_facts = merge(entry.agent_facts, report, at)
 
     def reconcile(self, *, applied: int | None = None) -> tuple[Action, ...]:
-        """Decide, write the status and act, as `turn`."""
-        self._remember_lost()
+        """Decide, write the status and apply the actions. For `applied` see `run_round`."""
+        self._record_lost_nodes()
         facts = infer(self.job, self.status, self.facts(), self.now)
         job = set_node_count(self.job, facts)
         outcome = judge(job, self.status, facts, self.now)
@@ -337,8 +341,8 @@ class World:
             self.restart_operator()
         return actions
 
-    def _remember_lost(self) -> None:
-        """As in the backends: a machine that returns after it was lost has no effect any more."""
+    def _record_lost_nodes(self) -> None:
+        """Store when nodes were lost, as the backends do: a lost machine that returns stays lost."""
         facts = self.facts()
         for entry, node in zip(self.nodes, facts.nodes, strict=True):
             at = lost_at(node, facts)
@@ -352,7 +356,7 @@ class World:
             entry.forget_observations()
 
     def decide_again(self, previous: Status) -> tuple[Action, ...]:
-        """Return the decision now, if the status were `previous`."""
+        """Return the decision for the current facts and the status `previous`."""
         facts = infer(self.job, previous, self.facts(), self.now)
         job = set_node_count(self.job, facts)
         return decide(job, facts, judge(job, previous, facts, self.now), self.now, self.leader_term)

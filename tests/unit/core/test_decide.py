@@ -266,15 +266,30 @@ def test_start_tells_every_agent_the_same_peers_in_order() -> None:
         (facts(missing_node(0), missing_node(1)), 60, T0, T0 + 60),
         # The status then says that the steps of a rank without torch are not counted.
         (
-            facts(running_node(0, without_torch(0), heard=28), running_node(1, rank(1), heard=28)),
+            facts(running_node(0, without_torch(0), reported_at=28), running_node(1, rank(1), reported_at=28)),
             None,
             START + 28,
             START + 30,
         ),
         # The ranks are unknown three heartbeats after the last report.
-        (facts(running_node(0, rank(0), heard=9), running_node(1, rank(1), heard=7)), None, START + 10, START + 22),
-        (facts(running_node(0, rank(0), heard=9), running_node(1, rank(1), heard=7)), 20, START + 10, START + 15),
-        (facts(running_node(0, rank(0), heard=9), running_node(1, rank(1), heard=7)), None, START + 22, START + 24),
+        (
+            facts(running_node(0, rank(0), reported_at=9), running_node(1, rank(1), reported_at=7)),
+            None,
+            START + 10,
+            START + 22,
+        ),
+        (
+            facts(running_node(0, rank(0), reported_at=9), running_node(1, rank(1), reported_at=7)),
+            20,
+            START + 10,
+            START + 15,
+        ),
+        (
+            facts(running_node(0, rank(0), reported_at=9), running_node(1, rank(1), reported_at=7)),
+            None,
+            START + 22,
+            START + 24,
+        ),
         (
             facts(dataclasses.replace(BROKEN[0], command=STOP, command_sent_at=START + 9.0), BROKEN[1]),
             None,

@@ -36,7 +36,7 @@ def lose_machines_and_continue(world: World, *numbers: int) -> None:
 def test_a_node_is_lost_once_its_agent_has_stopped_its_ranks(
     own: float, reported: float, unreachable: float, expected: float
 ) -> None:
-    known = agent(1, AgentPhase.RUNNING, heard=0.0)
+    known = agent(1, AgentPhase.RUNNING, reported_at=0.0)
     known = replace(known, report=replace(known.report, fence_seconds=reported), last_report_at=START)
     silent = node(1, known)
     silent = replace(silent, process=replace(silent.process, unreachable_since=START + unreachable))

@@ -32,8 +32,8 @@ EXIT = Command(1, UID, 1, CommandKind.EXIT)
 
 FIRST_GOOD = (exited_rank(0, 9, exit_code=0), exited_rank(1, 9, exit_code=0))
 SECOND_GOOD = (exited_rank(2, 9, exit_code=0), exited_rank(3, 9, exit_code=0))
-OVER = finished_node(0, *FIRST_GOOD, launched=exited_launcher(9.5, 0, name="mpirun"))
-FAILED = finished_node(0, launched=exited_launcher(9.5, 255, name="mpirun"))
+OVER = finished_node(0, *FIRST_GOOD, launcher=exited_launcher(9.5, 0, name="mpirun"))
+FAILED = finished_node(0, launcher=exited_launcher(9.5, 255, name="mpirun"))
 
 
 def commanded(current: NodeFacts, what: Command, at: float = 9.6) -> NodeFacts:
@@ -74,7 +74,7 @@ CASES = (
     ),
     Case(
         "what is left of mpirun is its own agent's to end",
-        facts(running_node(0, rank(0), launched=exited_launcher(9.5, 0, name="mpirun")), running_node(1, rank(2))),
+        facts(running_node(0, rank(0), launcher=exited_launcher(9.5, 0, name="mpirun")), running_node(1, rank(2))),
         [],
     ),
     Case(
@@ -94,7 +94,7 @@ def test_what_is_done_next(case: Case) -> None:
 
 
 def test_a_node_that_does_not_obey_is_looked_at_in_time() -> None:
-    current = facts(OVER, commanded(running_node(1, rank(2), heard=9.6), STOP))
+    current = facts(OVER, commanded(running_node(1, rank(2), reported_at=9.6), STOP))
     outcome = judge(mpi_job(), Status(), current, START + 10)
     find_silence_time = START + 9.6 + 3 * current.heartbeat_seconds
 

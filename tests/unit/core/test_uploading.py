@@ -100,7 +100,7 @@ def test_who_keeps_is_not_taken_for_hung(kind: str, kills: int) -> None:
 
 def test_nodes_of_an_mpi_world_keep_theirs_in_peace() -> None:
     world = kept(mpi_job())
-    done = agent(0, AgentPhase.UPLOADING, GOOD, launched=exited_launcher(9, exit_code=0, name="mpirun"))
+    done = agent(0, AgentPhase.UPLOADING, GOOD, launcher=exited_launcher(9, exit_code=0, name="mpirun"))
     other = agent(1, AgentPhase.RUNNING, (exited_rank(2, 9, exit_code=0), exited_rank(3, 9, exit_code=0)))
     current = facts(node(0, done, running_process()), node(1, other, running_process()))
     outcome = judge(world, Status(), current, LATE)

@@ -37,7 +37,7 @@ class SkewedNode(SimulatedNode):
             return current
         value = process_facts(self.pod, (), self.observations)
         ended = self.observations.ended
-        process = with_agent_report(value, self.known, None if ended is None else ended.at)
+        process = with_agent_report(value, self.agent_facts, None if ended is None else ended.at)
         # The agents here use a loopback address, which pods can't.
         return replace(current, process=replace(process, lost_at=self.lost_at, name=None))
 

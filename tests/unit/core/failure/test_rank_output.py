@@ -1,4 +1,4 @@
-"""The line of a process's last lines that has the cause, and whether it names a lost peer."""
+"""The error in the last lines of a process, and whether it is the loss of a peer."""
 
 import pytest
 
@@ -35,7 +35,7 @@ GLOO = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:547] Conne
         (("torchrun: error: unrecognized arguments: --foo",), "torchrun: error: unrecognized arguments: --foo"),
     ],
 )
-def test_the_line_that_tells_why(lines: tuple[str, ...], line: str) -> None:
+def test_find_error_line(lines: tuple[str, ...], line: str) -> None:
     assert find_error_line(lines) == line
 
 
@@ -55,7 +55,7 @@ def test_the_line_that_tells_why(lines: tuple[str, ...], line: str) -> None:
         "KeyboardInterrupt",
     ],
 )
-def test_a_lost_peer_is_blamed(line: str) -> None:
+def test_errors_that_mention_a_lost_peer(line: str) -> None:
     assert mentions_lost_peer(("Traceback (most recent call last):", line))
 
 
@@ -70,15 +70,17 @@ def test_a_lost_peer_is_blamed(line: str) -> None:
         (),
     ],
 )
-def test_an_error_of_its_own_is_not_a_lost_peer(lines: tuple[str, ...]) -> None:
+def test_errors_that_do_not_mention_a_lost_peer(lines: tuple[str, ...]) -> None:
     assert not mentions_lost_peer(lines)
 
 
-def test_the_same_way_forgets_numbers_and_prefixes() -> None:
-    one = normalize_error_line((f"[rank0]: {GLOO}",))
+def test_normalized_error_lines_have_no_numbers_and_prefixes() -> None:
+    normalized = normalize_error_line((f"[rank0]: {GLOO}",))
 
-    assert one == normalize_error_line((f"[rank7]: {GLOO.replace('43121', '5').replace('10.0.0.1', '10.0.0.22')}",))
-    assert one != normalize_error_line(("ValueError: bad",))
+    assert normalized == normalize_error_line(
+        (f"[rank7]: {GLOO.replace('43121', '5').replace('10.0.0.1', '10.0.0.22')}",)
+    )
+    assert normalized != normalize_error_line(("ValueError: bad",))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_the_same_way_forgets_numbers_and_prefixes() -> None:
         ((), None),
     ],
 )
-def test_the_collective_in_a_traceback(lines: tuple[str, ...], name: str | None) -> None:
+def test_find_the_collective_in_a_traceback(lines: tuple[str, ...], name: str | None) -> None:
     assert find_collective(lines) == name
 
 
@@ -104,8 +106,8 @@ def test_the_collective_in_a_traceback(lines: tuple[str, ...], name: str | None)
         ("é" * 301, "é" * 299 + "…"),
     ],
 )
-def test_lines_are_made_fit_to_be_shown(text: str, line: str) -> None:
-    assert sanitize_line(text) == line
+def test_clean_removes_control_characters_and_shortens_lines(text: str, line: str) -> None:
+    assert clean(text) == line
 
 
 @pytest.mark.parametrize(
@@ -128,7 +130,7 @@ def test_lines_are_made_fit_to_be_shown(text: str, line: str) -> None:
         "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)",
     ],
 )
-def test_mpirun_names_a_rank(line: str) -> None:
+def test_mpirun_output_that_mentions_a_failed_rank(line: str) -> None:
     assert mentions_failed_rank(("-" * 74, line, "-" * 74))
 
 
@@ -143,12 +145,12 @@ def test_mpirun_names_a_rank(line: str) -> None:
         "",
     ],
 )
-def test_mpirun_speaks_of_itself(line: str) -> None:
+def test_mpirun_output_that_mentions_no_failed_rank(line: str) -> None:
     assert not mentions_failed_rank((line,))
 
 
 @pytest.mark.parametrize(
-    ("line", "called"),
+    ("line", "contains"),
     [
         ("Abort(3) on node 1 (rank 1 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 3) - process 1", True),
         ("MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD", True),
@@ -156,8 +158,8 @@ def test_mpirun_speaks_of_itself(line: str) -> None:
         ("Abort(15) on node 0: Fatal error in internal_Init", False),
     ],
 )
-def test_a_rank_that_called_abort(line: str, called: bool) -> None:  # noqa: FBT001
-    assert contains_abort((line,)) == called
+def test_output_that_contains_an_mpi_abort(line: str, contains: bool) -> None:  # noqa: FBT001
+    assert contains_abort((line,)) == contains
 
 
 @pytest.mark.parametrize(
@@ -171,5 +173,5 @@ def test_a_rank_that_called_abort(line: str, called: bool) -> None:  # noqa: FBT
         (("x" * 200, "y" * 200), f"{'x' * 200} {'y' * 98}…"),
     ],
 )
-def test_what_an_mpirun_says_at_its_end(lines: tuple[str, ...], sentence: str) -> None:
+def test_find_the_error_text_of_mpirun(lines: tuple[str, ...], sentence: str) -> None:
     assert find_error_text(lines) == sentence

@@ -1,4 +1,4 @@
-"""The pod's termination log counts if the agent's last report was not received."""
+"""muster uses the pod's termination log if it did not receive the agent's last report."""
 
 import json
 from dataclasses import replace
@@ -26,10 +26,10 @@ from unit.core.builders import (
     running_node,
 )
 
-ONGOING = Status(attempt=1, start_time="2025-11-21T04:05:05Z")
+RUNNING_STATUS = Status(attempt=1, start_time="2025-11-21T04:05:05Z")
 
 
-def word(
+def termination_message(
     number: int, *ranks: RankReport, exit_code: int = 0, problem: AgentProblem | None = None
 ) -> TerminationMessage:
     report = Report(UID, number, 0, 0 if problem else 1, 9, AgentPhase.ENDED, ranks=ranks, problem=problem)
@@ -38,80 +38,95 @@ def word(
     return value
 
 
-def good(number: int) -> RankReport:
+def succeeded_report(number: int) -> RankReport:
     return RankReport(number, number % 2, RankState.EXITED, exit_code=0, ended_age=1.0)
 
 
-def bad(number: int) -> RankReport:
+def failed_report(number: int) -> RankReport:
     lines = ("ValueError: bad label",)
     return RankReport(number, number % 2, RankState.EXITED, exit_code=7, ended_age=1.0, step=12, last_lines=lines)
 
 
-def left(number: int, value: TerminationMessage, current: NodeFacts | None = None, exit_code: int = 0) -> NodeFacts:
-    process = replace(exited_process(20, exit_code=exit_code), termination_message=value)
-    return node(number, current.agent if current is not None else None, process)
+def exited_node(
+    number: int, message: TerminationMessage, reported: NodeFacts | None = None, exit_code: int = 0
+) -> NodeFacts:
+    process = replace(exited_process(20, exit_code=exit_code), termination_message=message)
+    return node(number, reported.agent if reported is not None else None, process)
 
 
-def states(status: Status) -> dict[str, str]:
+def ranks_by_state(status: Status) -> dict[str, str]:
     assert status.ranks is not None
     return {entry.state: entry.ranks for entry in status.ranks.by_state}
 
 
 def test_all_ranks_succeeded_without_a_received_report() -> None:
-    current = facts(left(0, word(0, good(0), good(1))), left(1, word(1, good(2), good(3))))
+    current = facts(
+        exited_node(0, termination_message(0, succeeded_report(0), succeeded_report(1))),
+        exited_node(1, termination_message(1, succeeded_report(2), succeeded_report(3))),
+    )
 
-    status = compute_status(job(), ONGOING, current, START + 30)
+    status = compute_status(job(), RUNNING_STATUS, current, START + 30)
 
-    assert (status.phase, status.message, states(status)) == (
+    assert (status.phase, status.message, ranks_by_state(status)) == (
         "Succeeded",
         "All 4 ranks succeeded",
         {"Succeeded": "0-3"},
     )
 
 
-def test_what_was_heard_before_stays() -> None:
-    heard = running_node(0, rank(0, step=50), exited_rank(1, 3.0, exit_code=0))
-    current = facts(left(0, word(0, good(0), good(1)), heard), left(1, word(1, good(2), good(3))))
+def test_earlier_reports_complete_the_termination_log() -> None:
+    reported = running_node(0, rank(0, step=50), exited_rank(1, 3.0, exit_code=0))
+    current = facts(
+        exited_node(0, termination_message(0, succeeded_report(0), succeeded_report(1)), reported),
+        exited_node(1, termination_message(1, succeeded_report(2), succeeded_report(3))),
+    )
 
-    status = compute_status(job(), ONGOING, current, START + 30)
+    status = compute_status(job(), RUNNING_STATUS, current, START + 30)
 
-    assert states(status) == {"Succeeded": "0-3"}
+    assert ranks_by_state(status) == {"Succeeded": "0-3"}
     assert status.message == "All 4 ranks succeeded at step 50"
 
 
 def test_the_first_failure_is_named() -> None:
-    current = facts(left(0, word(0, good(0), good(1))), left(1, word(1, bad(2), good(3), exit_code=7), exit_code=7))
+    current = facts(
+        exited_node(0, termination_message(0, succeeded_report(0), succeeded_report(1))),
+        exited_node(1, termination_message(1, failed_report(2), succeeded_report(3), exit_code=7), exit_code=7),
+    )
 
-    status = compute_status(job(), ONGOING, current, START + 30)
+    status = compute_status(job(), RUNNING_STATUS, current, START + 30)
 
     assert (
         status.message
         == "Rank 2 on digits-1 failed with exit code 7 at step 12: ValueError: bad label; 3 others were done"
     )
-    assert states(status) == {"Succeeded": "0-1,3", "Failed": "2"}
+    assert ranks_by_state(status) == {"Succeeded": "0-1,3", "Failed": "2"}
 
 
 def test_a_problem_before_the_start_is_reported() -> None:
-    problem = word(1, problem=AgentProblem("NoInterface", "no interface matches eth7"))
+    problem = termination_message(1, problem=AgentProblem("NoInterface", "no interface matches eth7"))
 
-    status = compute_status(job(), Status(), facts(node(0), left(1, problem, exit_code=1)), START + 30)
+    status = compute_status(job(), Status(), facts(node(0), exited_node(1, problem, exit_code=1)), START + 30)
 
     assert status.message.startswith("digits-1 can't work: no interface matches eth7")
 
 
-@pytest.mark.parametrize("other", [{"job_uid": "another"}, {"node": 0}, {"replacement": 1}, {"attempt": 0}])
-def test_a_word_of_something_else_does_not_count(other: dict[str, object]) -> None:
-    value = replace(word(1, good(2), good(3)), **other)  # type: ignore[arg-type]
-    current = facts(left(0, word(0, good(0), good(1))), left(1, value))
+@pytest.mark.parametrize("changes", [{"job_uid": "another"}, {"node": 0}, {"replacement": 1}, {"attempt": 0}])
+def test_a_message_of_another_pod_or_attempt_is_ignored(changes: dict[str, object]) -> None:
+    message = replace(termination_message(1, succeeded_report(2), succeeded_report(3)), **changes)  # type: ignore[arg-type]
+    current = facts(
+        exited_node(0, termination_message(0, succeeded_report(0), succeeded_report(1))), exited_node(1, message)
+    )
 
-    assert compute_status(job(), ONGOING, current, START + 30).message.startswith(
+    assert compute_status(job(), RUNNING_STATUS, current, START + 30).message.startswith(
         "The agent on digits-1 left with exit code 0"
     )
 
 
-def test_the_summary_is_read_as_it_was_written() -> None:
+def test_the_summary_of_a_report_is_parsed() -> None:
     launcher = LauncherEnd("torchrun", 3.0, exit_code=1, last_lines=("no space left",))
-    report = Report(UID, 1, 2, 3, 9, AgentPhase.ENDED, ranks=(good(2),), launcher=launcher, terminated_age=1.0)
+    report = Report(
+        UID, 1, 2, 3, 9, AgentPhase.ENDED, ranks=(succeeded_report(2),), launcher=launcher, terminated_age=1.0
+    )
 
     assert read_termination_message(build_summary(report, 1).decode()) == TerminationMessage(
         UID, 1, 2, 3, ranks=1, succeeded=1, terminated=True, launcher=replace(launcher, age=0.0)
@@ -121,7 +136,7 @@ def test_the_summary_is_read_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     "text", ["", "x", "[]", "{}", "null", "[" * 5000, '{"jobUid": 1, "node": 0}', '{"jobUid": "u"']
 )
-def test_anything_else_is_no_termination_message(text: str) -> None:
+def test_invalid_text_is_no_termination_message(text: str) -> None:
     assert read_termination_message(text) is None
 
 
@@ -139,32 +154,34 @@ def test_anything_else_is_no_termination_message(text: str) -> None:
         ),
     )
 )
-def test_a_job_gets_a_status_with_every_termination_message(parts: dict[str, object]) -> None:
-    text = json.dumps({"jobUid": UID, "node": 1, "replacement": 0, "attempt": 1, **parts})
-    value = read_termination_message(text)
-    assert value is not None
+def test_every_termination_message_gives_a_status(fields: dict[str, object]) -> None:
+    text = json.dumps({"jobUid": UID, "node": 1, "replacement": 0, "attempt": 1, **fields})
+    message = read_termination_message(text)
+    assert message is not None
 
-    status = compute_status(job(), ONGOING, facts(running_node(0, rank(0), rank(1)), left(1, value)), START + 30)
+    status = compute_status(
+        job(), RUNNING_STATUS, facts(running_node(0, rank(0), rank(1)), exited_node(1, message)), START + 30
+    )
 
     assert status.ranks is not None
     assert sum(entry.count for entry in status.ranks.by_state) == 4
 
 
-def test_a_reason_that_is_not_one_word_does_not_count() -> None:
-    command = "\x1b[2J"
-    written = {
+def test_a_reason_that_is_not_one_word_is_ignored() -> None:
+    escape_sequence = "\x1b[2J"
+    document = {
         "jobUid": UID,
         "node": 0,
         "replacement": 0,
         "attempt": 1,
         "problem": "p",
-        "problemReason": command,
-        "launcher": {"exitCode": 1, "reason": command},
-        "firstFailure": {"rank": 0, "exitCode": 1, "reason": command},
+        "problemReason": escape_sequence,
+        "launcher": {"exitCode": 1, "reason": escape_sequence},
+        "firstFailure": {"rank": 0, "exitCode": 1, "reason": escape_sequence},
     }
-    value = read_termination_message(json.dumps(written))
-    assert value is not None
-    assert value.problem == AgentProblem("NodeProblem", "p")
-    assert value.launcher is not None
-    assert value.first_failure is not None
-    assert (value.launcher.reason, value.first_failure.reason) == (None, None)
+    message = read_termination_message(json.dumps(document))
+    assert message is not None
+    assert message.problem == AgentProblem("NodeProblem", "p")
+    assert message.launcher is not None
+    assert message.first_failure is not None
+    assert (message.launcher.reason, message.first_failure.reason) == (None, None)

@@ -1,4 +1,4 @@
-"""Small reports in the agents' format, for the tests of this folder."""
+"""Builders for agents' reports."""
 
 from typing import Any
 
@@ -10,17 +10,17 @@ UID = "uid-1"
 SHAPE = JobShape(UID, nodes=3, procs_per_node=2, created_at=T0 - 100.0)
 
 
-def running(rank: int, **changes: Any) -> RankReport:
+def running_rank(rank: int, **changes: Any) -> RankReport:
     return RankReport(
         **{"rank": rank, "local_rank": rank % 2, "state": RankState.RUNNING, "started_age": 5.0, **changes}
     )
 
 
-def exited(rank: int, **changes: Any) -> RankReport:
+def exited_rank(rank: int, **changes: Any) -> RankReport:
     fields: dict[str, Any] = {"state": RankState.EXITED, "ended_age": 1.0}
     if "signal" not in changes:
         fields["exit_code"] = 0
-    return running(rank, **{**fields, **changes})
+    return running_rank(rank, **{**fields, **changes})
 
 
 def report(sequence: int, *ranks: RankReport, **changes: Any) -> Report:

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 from muster.core.facts import AgentFacts
 from muster.core.reports.merge import merge_report
 from muster_worker.contract.schema import AgentPhase, LauncherEnd, MetricValue, RankReport, RankState, Report
-from unit.core.reports.rank_reports import T0, exited, report, running
+from unit.core.reports.rank_reports import T0, exited_rank, report, running_rank
 
-Arrival = tuple[Report, float]
+ArrivedReport = tuple[Report, float]
 
 ages = st.sampled_from([0.0, 0.25, 1.0, 3.5])
-maybe_ages = st.none() | ages
+optional_ages = st.none() | ages
 
 
 @st.composite
@@ -25,15 +25,15 @@ def ranks(draw: st.DrawFn, rank: int) -> RankReport:
         state=state,
         exit_code=draw(st.sampled_from([0, 1])) if ended and signal is None else None,
         signal=signal,
-        started_age=draw(maybe_ages),
+        started_age=draw(optional_ages),
         ended_age=draw(ages) if ended else None,
         stopped=draw(st.booleans()) if ended else False,
         last_lines=draw(st.sampled_from([(), ("one",), ("one", "two")])),
         step=draw(st.sampled_from([None, 0, 1, 2])),
-        step_age=draw(maybe_ages),
+        step_age=draw(optional_ages),
         phase=draw(st.sampled_from([None, "eval"])),
-        phase_ended_age=draw(maybe_ages),
-        first_step_age=draw(maybe_ages),
+        phase_ended_age=draw(optional_ages),
+        first_step_age=draw(optional_ages),
         first_script_step=draw(st.one_of(st.none(), st.integers(0, 3))),
     )
 
@@ -49,67 +49,71 @@ def reports(draw: st.DrawFn) -> Report:
         phase=draw(st.sampled_from(AgentPhase.ALL)),
         ranks=tuple(draw(ranks(rank)) for rank in range(2) if draw(st.booleans())),
         metrics=draw(st.sampled_from([(), (MetricValue("loss", 0.5, 0, 1.0),), (MetricValue("loss", 0.5, 0, 2.0),)])),
-        terminated_age=draw(maybe_ages),
+        terminated_age=draw(optional_ages),
         launcher=draw(st.none() | st.builds(LauncherEnd, st.just("torchrun"), ages, st.sampled_from([0, 1]))),
     )
 
 
-# False and repeated reports, too: the same number may have different contents, an ended rank may run again.
+# Forged and repeated reports are included: one sequence number may have two contents, and an exited rank may run again.
 arrivals = st.lists(st.tuples(reports(), st.sampled_from([T0, T0 + 1.0, T0 + 2.5])), min_size=1, max_size=7)
 
 
-def facts(come: list[Arrival]) -> AgentFacts:
+def merge_all(arrived: list[ArrivedReport]) -> AgentFacts:
     agent: AgentFacts | None = None
-    for arrived, at in come:
-        agent = merge_report(agent, arrived, at)
+    for each_report, at in arrived:
+        agent = merge(agent, each_report, at)
     assert agent is not None
     return agent
 
 
 @settings(deadline=None)
 @given(arrivals, st.data())
-def test_any_order_and_any_repetition_of_reports_gives_the_same_facts(come: list[Arrival], data: st.DataObject) -> None:
-    again = data.draw(st.lists(st.sampled_from(come), max_size=4))
-    shuffled = data.draw(st.permutations(come + again))
+def test_the_order_and_the_repetition_of_reports_do_not_change_the_facts(
+    arrived: list[ArrivedReport], data: st.DataObject
+) -> None:
+    repeated = data.draw(st.lists(st.sampled_from(arrived), max_size=4))
+    shuffled = data.draw(st.permutations(arrived + repeated))
 
-    assert facts(shuffled) == facts(come)
+    assert merge_all(shuffled) == merge_all(arrived)
 
 
 @settings(deadline=None)
 @given(arrivals)
-def test_no_rank_lives_that_was_reported_dead_in_the_newest_attempt(come: list[Arrival]) -> None:
-    current = facts(come)
+def test_a_rank_that_exited_in_the_newest_attempt_stays_exited(arrived: list[ArrivedReport]) -> None:
+    current = merge_all(arrived)
     newest = (current.report.replacement, current.report.attempt)
-    dead = {
+    exited = {
         rank.rank
-        for arrived, _ in come
+        for arrived, _ in arrived
         if (arrived.replacement, arrived.attempt) == newest
         for rank in arrived.ranks
         if rank.state == RankState.EXITED
     }
 
-    assert {rank.report.rank for rank in current.ranks if rank.report.state == RankState.EXITED} == dead
+    assert {rank.report.rank for rank in current.ranks if rank.report.state == RankState.EXITED} == exited
 
 
 @settings(deadline=None)
 @given(arrivals)
-def test_the_newest_report_is_the_truth_and_heard_at_the_present_pods_latest_time(come: list[Arrival]) -> None:
-    current = facts(come)
+def test_the_newest_report_decides_and_the_last_report_time_is_that_of_the_current_pod(
+    arrived: list[ArrivedReport],
+) -> None:
+    current = merge_all(arrived)
 
-    present = max(one.replacement for one, _ in come)
-    assert current.last_report_at == max(at for one, at in come if one.replacement == present)
-    order = max((one.replacement, one.attempt, one.sequence) for one, _ in come)
+    current_replacement = max(report.replacement for report, _ in arrived)
+    assert current.last_report_at == max(at for report, at in arrived if report.replacement == current_replacement)
+    order = max((report.replacement, report.attempt, report.sequence) for report, _ in arrived)
     assert (current.report.replacement, current.report.attempt, current.report.sequence) == order
 
 
-def merged(*come: Arrival) -> AgentFacts:
-    return facts(list(come))
+def merge_reports(*arrived: ArrivedReport) -> AgentFacts:
+    return merge_all(list(arrived))
 
 
 def test_ages_become_times() -> None:
     launcher = LauncherEnd("torchrun", 0.5, 1)
     metric = MetricValue("loss", 0.1, 0, 2.0)
-    current = merged((report(1, exited(0, step=7, step_age=3.0), metrics=(metric,), launcher=launcher), T0))
+    current = merge_reports((report(1, exited_rank(0, step=7, step_age=3.0), metrics=(metric,), launcher=launcher), T0))
 
     rank = current.ranks[0]
     assert (rank.started_at, rank.ended_at, rank.highest_step_at) == (T0 - 5, T0 - 1, T0 - 3)
@@ -118,67 +122,67 @@ def test_ages_become_times() -> None:
     assert current.launcher.ended_at == T0 - 0.5
 
 
-def test_a_late_report_does_not_make_an_event_younger() -> None:
-    quick, late = report(1, exited(0, ended_age=0.1)), report(2, exited(0, ended_age=0.2))
+def test_a_late_report_does_not_change_the_time_of_an_end() -> None:
+    early, late = report(1, exited_rank(0, ended_age=0.1)), report(2, exited_rank(0, ended_age=0.2))
 
-    current = merged((quick, T0), (late, T0 + 9.0))
+    current = merge_reports((early, T0), (late, T0 + 9.0))
 
     assert current.ranks[0].ended_at == T0 - 0.1
 
 
-def test_steps_only_rise_and_keep_the_time_they_were_reached() -> None:
+def test_the_step_never_decreases_and_keeps_its_time() -> None:
     first, same, lower = (
-        report(1, running(0, step=5, step_age=1.0)),
-        report(2, running(0, step=5, step_age=3.0)),
-        report(3, running(0, step=4, step_age=0.0)),
+        report(1, running_rank(0, step=5, step_age=1.0)),
+        report(2, running_rank(0, step=5, step_age=3.0)),
+        report(3, running_rank(0, step=4, step_age=0.0)),
     )
 
-    current = merged((first, T0), (same, T0 + 1), (lower, T0 + 2)).ranks[0]
+    current = merge_reports((first, T0), (same, T0 + 1), (lower, T0 + 2)).ranks[0]
 
-    assert (current.report.step, current.highest_step_at) == (5, T0 - 2)
-    # The rank is still active: a script may report lower steps again.
-    assert current.last_step_at == T0 + 2
+    assert (current.report.step, current.stepped_at) == (5, T0 - 2)
+    # The rank is active: a script may report lower steps after higher ones.
+    assert current.active_at == T0 + 2
 
 
-def test_the_newest_report_says_when_a_rank_was_active_last() -> None:
-    first, second = report(1, running(0, step=5, step_age=1.0)), report(2, running(0, step=5, step_age=4.0))
-    for come in (((first, T0), (second, T0 + 3)), ((second, T0 + 3), (first, T0 + 90))):
-        assert merged(*come).ranks[0].last_step_at == T0 - 1
-    assert merged((first, T0), (report(2, running(0)), T0 + 1)).ranks[0].last_step_at is None
+def test_the_newest_report_has_the_last_activity_of_a_rank() -> None:
+    first, second = report(1, running_rank(0, step=5, step_age=1.0)), report(2, running_rank(0, step=5, step_age=4.0))
+    for arrived in (((first, T0), (second, T0 + 3)), ((second, T0 + 3), (first, T0 + 90))):
+        assert merge_reports(*arrived).ranks[0].active_at == T0 - 1
+    assert merge_reports((first, T0), (report(2, running_rank(0)), T0 + 1)).ranks[0].active_at is None
 
 
 def test_a_step_of_the_script_replaces_a_higher_count_of_optimizer_steps() -> None:
-    counted = report(1, running(0, step=1000, step_age=1.0, first_step_age=500.0))
-    reported = report(2, running(0, step=3, step_age=0.5, first_step_age=501.5, first_script_step=3))
+    counted = report(1, running_rank(0, step=1000, step_age=1.0, first_step_age=500.0))
+    reported = report(2, running_rank(0, step=3, step_age=0.5, first_step_age=501.5, first_script_step=3))
 
-    current = merged((reported, T0 + 1), (counted, T0)).ranks[0]
+    current = merge_reports((reported, T0 + 1), (counted, T0)).ranks[0]
 
     assert (current.report.step, current.report.first_script_step, current.highest_step_at) == (3, 3, T0 + 0.5)
     assert current.first_step_at == T0 - 500.5
 
 
-def test_last_lines_that_come_after_the_end_are_kept() -> None:
-    current = merged((report(1, exited(0)), T0), (report(2, exited(0, last_lines=("boom",))), T0 + 1))
+def test_last_lines_that_arrive_after_the_end_are_stored() -> None:
+    current = merge_reports((report(1, exited_rank(0)), T0), (report(2, exited_rank(0, last_lines=("boom",))), T0 + 1))
 
     assert current.ranks[0].report.last_lines == ("boom",)
     assert current.ranks[0].ended_at == T0 - 1
 
 
-def test_a_new_attempt_begins_with_nothing() -> None:
-    old = report(9, exited(0, signal=9), launcher=LauncherEnd("torchrun", 0.0, 1))
-    new = report(10, running(0), attempt=2)
+def test_a_new_attempt_drops_the_facts_of_the_old_one() -> None:
+    old = report(9, exited_rank(0, signal=9), launcher=LauncherEnd("torchrun", 0.0, 1))
+    new = report(10, running_rank(0), attempt=2)
 
-    current = merged((new, T0), (old, T0 + 3))
+    current = merge_reports((new, T0), (old, T0 + 3))
 
     assert [rank.report.state for rank in current.ranks] == [RankState.RUNNING]
     assert current.launcher is None
     assert current.last_report_at == T0 + 3
 
 
-def test_merging_never_changes_what_it_was_given() -> None:
-    current = merged((report(1, running(0)), T0))
+def test_merge_does_not_change_its_arguments() -> None:
+    current = merge_reports((report(1, running_rank(0)), T0))
     before = repr(current)
 
-    reduce(lambda facts, number: merge_report(facts, report(number, exited(0)), T0), range(2, 5), current)
+    reduce(lambda facts, number: merge(facts, report(number, exited_rank(0)), T0), range(2, 5), current)
 
     assert repr(current) == before

@@ -1,6 +1,4 @@
-"""Texts of agents' reports use a limited amount of the operator's memory; texts that explain a job's end are always
-stored.
-"""
+"""Texts of agents' reports take a limited amount of the operator's memory. Each namespace has its own share."""
 
 import tracemalloc
 from dataclasses import replace
@@ -33,65 +31,65 @@ def report(job: str, node: int, sequence: int = 1) -> Report:
     )
 
 
-def store() -> RankStore:
-    found = RankStore(MemoryShares(per_namespace=4 * MIB, total=8 * MIB, floor=2 * MIB))
+def new_store() -> RankStore:
+    store = RankStore(MemoryShares(per_namespace=4 * MIB, total=8 * MIB, floor=2 * MIB))
     for number in range(3):
-        found.register(JobShape(f"evil-{number}", 20, PROCS, 0.0, f"evil-{number}"))
-    found.register(JobShape("good", 1, PROCS, 0.0, "team"))
-    return found
+        store.register(Shape(f"evil-{number}", 20, PROCS, 0.0, f"evil-{number}"))
+    store.register(Shape("good", 1, PROCS, 0.0, "team"))
+    return store
 
 
-def test_many_words_of_many_pods_take_bounded_memory() -> None:
-    here = store()
+def test_many_texts_of_many_pods_take_limited_memory() -> None:
+    store = new_store()
     tracemalloc.start()
     for number in range(3):
         for node in range(20):
             for sequence in (1, 2):
-                here.record(Member(f"evil-{number}", node, 0), report(f"evil-{number}", node, sequence), 100.0)
-    held = tracemalloc.get_traced_memory()[0]
+                store.record(Member(f"evil-{number}", node, 0), report(f"evil-{number}", node, sequence), 100.0)
+    used_bytes = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    # Without the limit it is 60 MiB. Other values take 4.
-    assert held < 16 * MIB
-    last = here.agent("evil-0", 19)
+    # Without the limit the texts take 60 MiB. The other values take 4 MiB.
+    assert used_bytes < 16 * MIB
+    last = store.agent("evil-0", 19)
     assert last is not None
-    assert {(one.report.exit_code, one.report.last_lines) for one in last.ranks} == {(3, ())}
+    assert {(entry.report.exit_code, entry.report.last_lines) for entry in last.ranks} == {(3, ())}
 
 
-def test_a_namespace_keeps_its_words_while_others_have_too_many() -> None:
-    here = store()
+def test_a_namespace_keeps_its_texts_while_others_exceed_their_share() -> None:
+    store = new_store()
     for number in range(3):
         for node in range(20):
-            here.record(Member(f"evil-{number}", node, 0), report(f"evil-{number}", node), 100.0)
-    here.record(Member("good", 0, 0), report("good", 0), 100.0)
-    facts_of_agent = here.agent("good", 0)
+            store.record(Member(f"evil-{number}", node, 0), report(f"evil-{number}", node), 100.0)
+    store.record(Member("good", 0, 0), report("good", 0), 100.0)
+    facts_of_agent = store.agent("good", 0)
     assert facts_of_agent is not None
-    assert all(len(one.report.last_lines) == 8 for one in facts_of_agent.ranks)
+    assert all(len(entry.report.last_lines) == 8 for entry in facts_of_agent.ranks)
 
 
-def test_what_is_forgotten_takes_no_room() -> None:
+def test_deleted_reports_take_no_memory() -> None:
     shares = MemoryShares(per_namespace=4 * MIB, total=8 * MIB, floor=0)
-    here, shape = RankStore(shares), JobShape("good", 2, PROCS, 0.0, "team")
-    here.register(shape)
+    store, shape = RankStore(shares), Shape("good", 2, PROCS, 0.0, "team")
+    store.register(shape)
     for node in range(2):
-        here.record(Member("good", node, 0), report("good", node), 100.0)
+        store.record(Member("good", node, 0), report("good", node), 100.0)
     assert len(shares.keys()) == 2
-    here.replace("good", 0)
+    store.replace("good", 0)
     assert len(shares.keys()) == 1
-    here.register(replace(shape, nodes=1))
+    store.register(replace(shape, nodes=1))
     assert shares.keys() == ()
-    here.record(Member("good", 0, 0), report("good", 0), 100.0)
-    here.forget("good")
+    store.record(Member("good", 0, 0), report("good", 0), 100.0)
+    store.forget("good")
     assert shares.keys() == ()
 
 
-def test_the_phases_of_many_ranks_take_bounded_memory() -> None:
-    here = RankStore(MemoryShares(per_namespace=PROCS * 256, total=8 * MIB, floor=0))
-    here.register(JobShape("evil", 1, PROCS, 0.0, "evil"))
+def test_the_phases_of_many_ranks_take_limited_memory() -> None:
+    store = RankStore(MemoryShares(per_namespace=PROCS * 256, total=8 * MIB, floor=0))
+    store.register(Shape("evil", 1, PROCS, 0.0, "evil"))
     ranks = tuple(
         RankReport(rank, rank, RankState.RUNNING, phase=f"{rank}\U0001f600".ljust(256, "x")) for rank in range(PROCS)
     )
-    here.record(Member("evil", 0, 0), Report("evil", 0, 0, 1, 1, AgentPhase.RUNNING, ranks=ranks), 100.0)
-    stored = here.agent("evil", 0)
+    store.record(Member("evil", 0, 0), Report("evil", 0, 0, 1, 1, AgentPhase.RUNNING, ranks=ranks), 100.0)
+    stored = store.agent("evil", 0)
     assert stored is not None
-    # A rank in a phase remains in it: no hang is looked for meanwhile.
-    assert {len(one.report.phase or "") for one in stored.ranks} == {64}
+    # The phase is shortened and not dropped: muster reports no hang of a rank that is in a phase.
+    assert {len(entry.report.phase or "") for entry in stored.ranks} == {64}

@@ -1,4 +1,4 @@
-"""Each condition, for each state of a job."""
+"""The conditions in each state of a job."""
 
 from dataclasses import replace
 
@@ -27,34 +27,39 @@ from unit.core.builders import (
     running_node,
 )
 
-IMAGE = Problem("ImageNotFound", "image nope:1 doesn't exist: correct spec.image")
-ROOM = Problem("Unschedulable", "none of 5 nodes has room")
+IMAGE_PROBLEM = Problem("ImageNotFound", "image nope:1 doesn't exist: correct spec.image")
+NO_ROOM = Problem("Unschedulable", "none of 5 nodes has room")
 
 
-def waiting(number: int, problem: Problem | None = None, *, placed: bool = True) -> NodeFacts:
-    at = START if placed else None
+def waiting_node(number: int, problem: Problem | None = None, *, is_scheduled: bool = True) -> NodeFacts:
+    at = START if is_scheduled else None
     process = ProcessFacts(ProcessState.WAITING, problem=problem, name=f"digits-{number}-0", scheduled_at=at)
     return node(number, process=process)
 
 
-def condition(status: Status, kind: str) -> Condition:
+def find_condition(status: Status, kind: str) -> Condition:
     return next(entry for entry in status.conditions if entry.type == kind)
 
 
-def condition_of(status: Status, kind: str) -> tuple[str, str]:
-    return (condition(status, kind).status, condition(status, kind).reason)
+def status_and_reason(status: Status, kind: str) -> tuple[str, str]:
+    return (find_condition(status, kind).status, find_condition(status, kind).reason)
 
 
 CASES = (
     (facts(missing_node(0), missing_node(1)), ("False", "NodesNotPlaced"), ("False", "Waiting"), "Pending"),
     (
-        facts(waiting(0, ROOM, placed=False), ready_node(1)),
+        facts(waiting_node(0, NO_ROOM, is_scheduled=False), ready_node(1)),
         ("False", "Unschedulable"),
         ("False", "Waiting"),
         "Pending",
     ),
-    (facts(waiting(0), ready_node(1)), ("True", "AllNodesPlaced"), ("False", "Waiting"), "Starting"),
-    (facts(waiting(0, IMAGE), ready_node(1)), ("True", "AllNodesPlaced"), ("True", "ImageNotFound"), "Starting"),
+    (facts(waiting_node(0), ready_node(1)), ("True", "AllNodesPlaced"), ("False", "Waiting"), "Starting"),
+    (
+        facts(waiting_node(0, IMAGE_PROBLEM), ready_node(1)),
+        ("True", "AllNodesPlaced"),
+        ("True", "ImageNotFound"),
+        "Starting",
+    ),
     (
         facts(running_node(0, rank(0)), running_node(1, rank(2))),
         ("True", "AllNodesPlaced"),
@@ -82,13 +87,13 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize(("known", "scheduled", "stalled", "phase"), CASES)
-def test_placement_and_what_a_person_has_to_solve(
-    known: JobFacts, scheduled: tuple[str, str], stalled: tuple[str, str], phase: str
+@pytest.mark.parametrize(("job_facts", "scheduled", "stalled", "phase"), CASES)
+def test_the_conditions_scheduled_and_stalled(
+    job_facts: JobFacts, scheduled: tuple[str, str], stalled: tuple[str, str], phase: str
 ) -> None:
-    status = compute_status(job(), Status(), known, START + 10)
+    status = compute_status(job(), Status(), job_facts, START + 10)
 
-    assert (condition_of(status, "Scheduled"), condition_of(status, "Stalled"), status.phase) == (
+    assert (status_and_reason(status, "Scheduled"), status_and_reason(status, "Stalled"), status.phase) == (
         scheduled,
         stalled,
         phase,
@@ -96,17 +101,17 @@ def test_placement_and_what_a_person_has_to_solve(
 
 
 @pytest.mark.parametrize(
-    ("known", "message"),
+    ("job_facts", "message"),
     [
         (
-            facts(waiting(0, IMAGE), waiting(1, IMAGE), waiting(2, IMAGE)),
+            facts(waiting_node(0, IMAGE_PROBLEM), waiting_node(1, IMAGE_PROBLEM), waiting_node(2, IMAGE_PROBLEM)),
             (
                 "0 of 3 nodes are ready; 3 nodes (digits-0, digits-1, digits-2): "
                 "image nope:1 doesn't exist: correct spec.image"
             ),
         ),
         (
-            facts(ready_node(0), waiting(1, ROOM, placed=False), waiting(2, IMAGE), node(3)),
+            facts(ready_node(0), waiting_node(1, NO_ROOM, is_scheduled=False), waiting_node(2, IMAGE_PROBLEM), node(3)),
             (
                 "1 of 4 nodes is ready; digits-2: image nope:1 doesn't exist: correct spec.image; "
                 "digits-1: none of 5 nodes has room; digits-3 has not reported"
@@ -115,22 +120,22 @@ def test_placement_and_what_a_person_has_to_solve(
         (
             facts(
                 ready_node(0),
-                waiting(
+                waiting_node(
                     1,
                     Problem("Unschedulable", "none of 5 nodes has room: 5 lack gpu", "insufficient gpu"),
-                    placed=False,
+                    is_scheduled=False,
                 ),
-                waiting(
+                waiting_node(
                     2,
                     Problem(
                         "Unschedulable", "none of 6 nodes has room: 4 lack gpu, 2 are cordoned", "insufficient gpu"
                     ),
-                    placed=False,
+                    is_scheduled=False,
                 ),
-                waiting(
+                waiting_node(
                     3,
                     Problem("QuotaExceeded", "quota team is exceeded", "quota team has no room for pods"),
-                    placed=False,
+                    is_scheduled=False,
                 ),
             ),
             (
@@ -139,17 +144,17 @@ def test_placement_and_what_a_person_has_to_solve(
             ),
         ),
         (
-            facts(ready_node(0), waiting(1, placed=False), waiting(2)),
+            facts(ready_node(0), waiting_node(1, is_scheduled=False), waiting_node(2)),
             "1 of 3 nodes is ready: digits-1 waits to be scheduled; digits-2 is starting",
         ),
         (
-            facts(*(waiting(number, replace(ROOM, message=f"{number} nodes are full")) for number in range(6))),
+            facts(*(waiting_node(number, replace(NO_ROOM, message=f"{number} nodes are full")) for number in range(6))),
             "0 of 6 nodes are ready; 6 nodes (digits-0, digits-1, digits-2 and 3 more): 0 nodes are full",
         ),
     ],
 )
-def test_problems_share_one_sentence(known: JobFacts, message: str) -> None:
-    assert compute_status(job(len(known.nodes)), Status(), known, START + 10).message == message
+def test_the_message_groups_equal_problems_of_nodes(job_facts: JobFacts, message: str) -> None:
+    assert compute_status(job(len(job_facts.nodes)), Status(), job_facts, START + 10).message == message
 
 
 def test_a_refused_pod_makes_accepted_false() -> None:
@@ -157,12 +162,12 @@ def test_a_refused_pod_makes_accepted_false() -> None:
 
     status = compute_status(job(), Status(), replace(facts(missing_node(0), missing_node(1)), refusal=refusal), START)
 
-    assert condition_of(status, "Accepted") == ("False", "InvalidPod")
-    assert condition_of(status, "Stalled") == ("True", "InvalidPod")
-    assert (status.phase, condition_of(status, "Failed")[0]) == ("Refused", "False")
-    # The phase is Refused only as long as the refusal.
+    assert status_and_reason(status, "Accepted") == ("False", "InvalidPod")
+    assert status_and_reason(status, "Stalled") == ("True", "InvalidPod")
+    assert (status.phase, status_and_reason(status, "Failed")[0]) == ("Refused", "False")
+    # The phase is Refused only while the pods are refused.
     assert compute_status(job(), status, facts(missing_node(0), missing_node(1)), START + 1).phase == "Pending"
-    assert status.message == refusal.message == condition(status, "Accepted").message
+    assert status.message == refusal.message == find_condition(status, "Accepted").message
 
 
 def test_the_status_of_an_invalid_resource_lists_its_problems() -> None:
@@ -175,76 +180,74 @@ def test_the_status_of_an_invalid_resource_lists_its_problems() -> None:
         "muster refuses the resource: spec.x0: found 0; allowed are 1 to 9; spec.x1: found 0; allowed are 1 to 9; "
         "spec.x2: found 0; allowed are 1 to 9; and 2 more"
     )
-    assert (condition_of(status, "Accepted"), condition_of(status, "Stalled")) == (
+    assert (status_and_reason(status, "Accepted"), status_and_reason(status, "Stalled")) == (
         ("False", "Invalid"),
         ("True", "Invalid"),
     )
     assert (status.phase, status.final_condition, status.was_started) == ("Refused", None, False)
     assert [entry.type for entry in status.conditions][:1] == ["Accepted"]
     assert len(status.conditions) == len(before.conditions)
-    assert (status.observed_generation, condition(status, "Accepted").observed_generation) == (7, 7)
+    assert (status.observed_generation, find_condition(status, "Accepted").observed_generation) == (7, 7)
     assert make_refused_status(status, InvalidResource(problems), 7, START + 99) == status
     corrected = compute_status(job(), status, facts(missing_node(0), missing_node(1)), START + 100)
-    assert (corrected.phase, condition_of(corrected, "Accepted")) == ("Pending", ("True", "Valid"))
+    assert (corrected.phase, status_and_reason(corrected, "Accepted")) == ("Pending", ("True", "Valid"))
 
 
-def test_a_job_that_runs_is_refused_a_change_and_runs_on() -> None:
+def test_a_running_job_keeps_its_phase_if_a_change_is_refused() -> None:
     before = compute_status(job(), Status(), facts(running_node(0, rank(0)), running_node(1, rank(2))), START + 9)
 
     status = make_refused_status(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10)
 
-    assert (status.phase, condition_of(status, "Accepted")) == (before.phase, ("False", "Invalid"))
+    assert (status.phase, status_and_reason(status, "Accepted")) == (before.phase, ("False", "Invalid"))
 
 
-def test_a_job_that_was_resumed_and_is_refused_was_not_started() -> None:
-    resumed = Condition(
-        type="Suspended", status="False", reason="Resumed", last_transition_time=format_timestamp(START)
-    )
+def test_a_resumed_job_that_is_refused_counts_as_not_started() -> None:
+    resumed = Condition(type="Suspended", status="False", reason="Resumed", last_transition_time=format_seconds(START))
     before = Status(phase="Pending", attempt=2, conditions=(resumed,))
 
     assert not make_refused_status(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10).was_started
 
 
-def at_generation(number: int, of: Job) -> Job:
-    return of.model_copy(update={"metadata": of.metadata.model_copy(update={"generation": number})})
+def with_generation(number: int, a_job: Job) -> Job:
+    return a_job.model_copy(update={"metadata": a_job.metadata.model_copy(update={"generation": number})})
 
 
 @pytest.mark.parametrize("exit_code", [0, 3])
-def test_a_job_that_is_over_stays_what_it_was(exit_code: int) -> None:
+def test_a_change_of_an_ended_job_changes_only_accepted(exit_code: int) -> None:
     current = facts(finished_node(0, exited_rank(0, 9, exit_code=exit_code)))
-    over = compute_status(at_generation(3, job(1, 1)), Status(), current, START + 10)
+    end_status = compute_status(with_generation(3, job(1, 1)), Status(), current, START + 10)
     invalid = InvalidResource((FieldProblem("spec.x", "no"),))
-    changed = at_generation(4, job(1, 1))
+    changed = with_generation(4, job(1, 1))
     suspended = changed.model_copy(update={"spec": changed.spec.model_copy(update={"suspend": True})})
 
-    assert compute_status(at_generation(3, job(1, 1)), over, current, START + 20) == over
+    assert compute_status(with_generation(3, job(1, 1)), end_status, current, START + 20) == end_status
     for status in (
-        make_refused_status(over, invalid, 4, START + 20),
-        compute_status(changed, over, current, START + 20),
-        compute_status(suspended, over, facts(missing_node(0)), START + 20),
+        make_refused_status(end_status, invalid, 4, START + 20),
+        compute_status(changed, end_status, current, START + 20),
+        compute_status(suspended, end_status, facts(missing_node(0)), START + 20),
     ):
-        accepted = condition(status, "Accepted")
+        accepted = find_condition(status, "Accepted")
         assert (accepted.status, accepted.reason, accepted.observed_generation) == ("False", "JobIsOver", 4)
         assert accepted.message == (
             "muster does not run the changed spec: the job has ended, and its spec can no longer change: "
             "delete the job, or use another name"
         )
-        others = tuple(entry for entry in over.conditions if entry.type != "Accepted")
-        assert status == over.model_copy(update={"observed_generation": 4, "conditions": (accepted, *others)})
-        assert [note.reason for note in list_new_events(over, status)] == ["Refused"]
-        # Reported once, also for later changes; and a later operator decides the same.
-        again = compute_status(at_generation(5, job(1, 1)), status, current, START + 30)
-        assert (new_events(status, again), again.observed_generation) == ((), 5)
-        assert again.final_condition == over.final_condition
+        others = tuple(entry for entry in end_status.conditions if entry.type != "Accepted")
+        assert status == end_status.model_copy(update={"observed_generation": 4, "conditions": (accepted, *others)})
+        assert [event.reason for event in new_events(end_status, status)] == ["Refused"]
+        # muster reports it once, also for later changes. A later operator decides the same.
+        later = compute_status(with_generation(5, job(1, 1)), status, current, START + 30)
+        assert (new_events(status, later), later.observed_generation) == ((), 5)
+        assert later.final_condition == end_status.final_condition
 
 
-def test_an_end_that_does_not_name_its_spec_says_nothing_of_a_later_one() -> None:
-    end = Condition(type="Complete", status="True", reason="X", last_transition_time=format_timestamp(START))
-    status = build_ended_status(Status(phase="Succeeded", conditions=(end,)), 4, START + 20)
+def test_an_end_without_a_generation_does_not_refuse_a_later_spec() -> None:
+    end = Condition(type="Complete", status="True", reason="X", last_transition_time=format_seconds(START))
+    status = ended_status(Status(phase="Succeeded", conditions=(end,)), 4, START + 20)
     assert status.conditions == (end,)
 
 
-def test_the_start_is_written_before_it_is_sent() -> None:
+def test_the_status_has_the_start_before_the_command_is_sent() -> None:
     status = compute_status(job(), Status(), facts(ready_node(0), ready_node(1)), START)
 
     assert (status.attempt, status.start_time) == (1, "2025-11-21T04:05:05Z")
@@ -261,9 +264,11 @@ def test_details_name_the_pod_and_its_machine() -> None:
 
 
 @pytest.mark.parametrize(("is_terminating", "stalled"), [(True, "Waiting"), (False, "Evicted")])
-def test_a_pod_being_deleted_is_no_problem_before_it_is_deleted(stalled: str, *, is_terminating: bool) -> None:
-    taken = running_node(0, rank(0))
+def test_an_eviction_stalls_the_job_only_after_the_pod_has_terminated(stalled: str, *, is_terminating: bool) -> None:
+    node_facts = running_node(0, rank(0))
     evicted = Problem("Evicted", "a user evicted it")
-    leaving = replace(taken, process=replace(taken.process, problem=evicted, is_terminating=is_terminating))
-    status = compute_status(job(), Status(), facts(leaving, running_node(1, rank(2))), START + 5)
-    assert condition(status, "Stalled").reason == stalled
+    evicted_node = replace(
+        node_facts, process=replace(node_facts.process, problem=evicted, is_terminating=is_terminating)
+    )
+    status = compute_status(job(), Status(), facts(evicted_node, running_node(1, rank(2))), START + 5)
+    assert find_condition(status, "Stalled").reason == stalled

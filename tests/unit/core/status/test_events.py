@@ -1,4 +1,4 @@
-"""The changes that cause an Event, and those that are written at once."""
+"""The changes of a status that cause an Event, and those that muster writes at once."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,78 +30,78 @@ from unit.core.builders import (
     stopped_rank,
 )
 
-ROOM = Problem("Unschedulable", "none of 5 nodes has room")
-IMAGE = Problem("ImageNotFound", "image nope:1 doesn't exist")
+NO_ROOM = Problem("Unschedulable", "none of 5 nodes has room")
+IMAGE_PROBLEM = Problem("ImageNotFound", "image nope:1 doesn't exist")
 
 
-def asked(*, suspend: bool = False) -> Job:
+def a_job(*, suspend: bool = False) -> Job:
     plain = job(1, 1)
     return plain.model_copy(update={"spec": plain.spec.model_copy(update={"suspend": suspend})})
 
 
-def waiting(problem: Problem) -> NodeFacts:
+def waiting_node(problem: Problem) -> NodeFacts:
     return node(0, process=ProcessFacts(ProcessState.WAITING, problem=problem))
 
 
-Words = tuple[str, str, str]
+EventFields = tuple[str, str, str]
 
 
-def words(value: Sequence[JobEvent]) -> list[Words]:
-    """Return the messages of events."""
-    return [(note.type, note.reason, note.message) for note in value]
+def event_fields(events: Sequence[JobEvent]) -> list[EventFields]:
+    """Return the type, reason and message of each event."""
+    return [(event.type, event.reason, event.message) for event in events]
 
 
 def statuses(*steps: tuple[Job, JobFacts]) -> list[Status]:
-    """Return the statuses of a job with these facts, one reconciliation after the other, each twice."""
+    """Return the statuses of a job that is reconciled twice with each of these facts."""
     result = [Status()]
-    for seconds, (a_job, known) in enumerate(steps):
+    for seconds, (each_job, job_facts) in enumerate(steps):
         for _ in range(2):
-            result.append(compute_status(a_job, result[-1], known, START + seconds))
+            result.append(compute_status(each_job, result[-1], job_facts, START + seconds))
     return result
 
 
-def story(*steps: tuple[Job, JobFacts]) -> list[JobEvent]:
-    """Its events."""
-    return [note for before, after in pairwise(statuses(*steps)) for note in list_new_events(before, after)]
+def events_of(*steps: tuple[Job, JobFacts]) -> list[JobEvent]:
+    """Return the events of a job that is reconciled with these facts."""
+    return [event for before, after in pairwise(statuses(*steps)) for event in new_events(before, after)]
 
 
-STEPS = ("Started", "Suspended", "Resumed", "Completed", "Failed", "Refused")
-START_TOLD = ("Normal", "Started", "The node is ready: 1 rank is started (attempt 1)")
-CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[Words]]] = (
-    ([(asked(), facts(missing_node(0))), (asked(), facts(node(0)))], []),
+REPEATABLE_REASONS = ("Started", "Suspended", "Resumed", "Completed", "Failed", "Refused")
+STARTED_EVENT = ("Normal", "Started", "The node is ready: 1 rank is started (attempt 1)")
+CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[EventFields]]] = (
+    ([(a_job(), facts(missing_node(0))), (a_job(), facts(node(0)))], []),
     (
         [
-            (asked(), facts(ready_node(0))),
-            (asked(), facts(running_node(0, rank(0)))),
-            (asked(), facts(finished_node(0, exited_rank(0, 3, exit_code=0)))),
+            (a_job(), facts(ready_node(0))),
+            (a_job(), facts(running_node(0, rank(0)))),
+            (a_job(), facts(finished_node(0, exited_rank(0, 3, exit_code=0)))),
         ],
-        [START_TOLD, ("Normal", "Completed", "The rank succeeded")],
+        [STARTED_EVENT, ("Normal", "Completed", "The rank succeeded")],
     ),
     (
-        [(asked(), facts(ready_node(0))), (asked(), facts(stopped_node(0, exited_rank(0, 3, exit_code=7))))],
-        [START_TOLD, ("Warning", "Failed", "Rank 0 on digits-0 failed with exit code 7")],
+        [(a_job(), facts(ready_node(0))), (a_job(), facts(stopped_node(0, exited_rank(0, 3, exit_code=7))))],
+        [STARTED_EVENT, ("Warning", "Failed", "Rank 0 on digits-0 failed with exit code 7")],
     ),
     (
-        [(asked(), facts(waiting(ROOM))), (asked(), facts(waiting(IMAGE)))],
+        [(a_job(), facts(waiting_node(NO_ROOM))), (a_job(), facts(waiting_node(IMAGE_PROBLEM)))],
         [
             ("Warning", "Unschedulable", "digits-0: none of 5 nodes has room"),
             ("Warning", "ImageNotFound", "digits-0: image nope:1 doesn't exist"),
         ],
     ),
     (
-        [(asked(), replace(facts(missing_node(0)), refusal=Problem("InvalidPod", "no such field: spec.template.x")))],
+        [(a_job(), replace(facts(missing_node(0)), refusal=Problem("InvalidPod", "no such field: spec.template.x")))],
         [("Warning", "Refused", "no such field: spec.template.x")],
     ),
     (
         [
-            (asked(), facts(ready_node(0))),
-            (asked(suspend=True), facts(running_node(0, rank(0)))),
-            (asked(suspend=True), facts(stopped_node(0, stopped_rank(0, 3)))),
-            (asked(suspend=True), facts(missing_node(0))),
-            (asked(), facts(missing_node(0))),
+            (a_job(), facts(ready_node(0))),
+            (a_job(suspend=True), facts(running_node(0, rank(0)))),
+            (a_job(suspend=True), facts(stopped_node(0, stopped_rank(0, 3)))),
+            (a_job(suspend=True), facts(missing_node(0))),
+            (a_job(), facts(missing_node(0))),
         ],
         [
-            START_TOLD,
+            STARTED_EVENT,
             ("Normal", "Suspended", "Suspended: set spec.suspend to false to start the job again"),
             ("Normal", "Resumed", "spec.suspend is false: the ranks start again"),
         ],
@@ -110,37 +110,39 @@ CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[Words]]] = (
 
 
 @pytest.mark.parametrize(("steps", "events"), CASES)
-def test_each_event_is_created_once(steps: list[tuple[Job, JobFacts]], events: list[Words]) -> None:
-    assert words(story(*steps)) == events
+def test_each_event_is_created_once(steps: list[tuple[Job, JobFacts]], events: list[EventFields]) -> None:
+    assert event_fields(events_of(*steps)) == events
 
 
 @pytest.mark.parametrize(("steps", "events"), CASES)
-def test_the_last_events_can_be_repeated_unchanged(steps: list[tuple[Job, JobFacts]], events: list[Words]) -> None:
-    first = [note for note in story(*steps) if note.reason in STEPS]
-    again = [list_past_events(status) for status in statuses(*steps)]
+def test_each_later_status_repeats_the_past_events_unchanged(
+    steps: list[tuple[Job, JobFacts]], events: list[EventFields]
+) -> None:
+    first = [event for event in events_of(*steps) if event.reason in REPEATABLE_REASONS]
+    repeated = [past_events(status) for status in statuses(*steps)]
 
-    # A later status yields the same events for every step, and no others.
-    assert {note for notes_again in again for note in notes_again} == set(first)
-    assert [note for note in first if note.reason == events[-1][1]] == list(again[-1][-1:])
+    # Later statuses repeat the same events and no others.
+    assert {event for past in repeated for event in past} == set(first)
+    assert [event for event in first if event.reason == events[-1][1]] == list(repeated[-1][-1:])
 
 
 def test_a_refused_resource_gets_another_event_only_for_another_problem() -> None:
     first = make_refused_status(Status(), InvalidResource((FieldProblem("spec.nodes", "found 0"),)), 1, START)
     second = make_refused_status(first, InvalidResource((FieldProblem("spec.nodes", "found -1"),)), 2, START)
 
-    assert words(list_new_events(Status(), first)) == [
+    assert event_fields(new_events(Status(), first)) == [
         ("Warning", "Refused", "muster refuses the resource: spec.nodes: found 0")
     ]
-    assert list_new_events(first, first) == ()
-    assert [note.reason for note in list_new_events(first, second)] == ["Refused"]
+    assert new_events(first, first) == ()
+    assert [event.reason for event in new_events(first, second)] == ["Refused"]
 
 
 def test_a_long_message_fits_an_event() -> None:
-    long = replace(facts(missing_node(0)), refusal=Problem("InvalidPod", "é" * 5000))
+    long_refusal = replace(facts(missing_node(0)), refusal=Problem("InvalidPod", "é" * 5000))
 
-    (note,) = story((asked(), long))
+    (event,) = events_of((a_job(), long_refusal))
 
-    assert len(note.message.encode()) <= 1024
+    assert len(event.message.encode()) <= 1024
 
 
 def status_at(*nodes: NodeFacts, at: float = 10) -> Status:
@@ -148,13 +150,15 @@ def status_at(*nodes: NodeFacts, at: float = 10) -> Status:
     return compute_status(job(2, 1), before, facts(*nodes), START + at)
 
 
-RUNS = status_at(running_node(0, rank(0, step=5, stepped_at=START)), running_node(1, rank(1, step=5, stepped_at=START)))
+RUNNING_STATUS = status_at(
+    running_node(0, rank(0, step=5, stepped_at=START)), running_node(1, rank(1, step=5, stepped_at=START))
+)
 
 
 @pytest.mark.parametrize(
-    ("after", "news"),
+    ("after", "is_significant"),
     [
-        (RUNS, False),
+        (RUNNING_STATUS, False),
         (
             status_at(
                 running_node(0, rank(0, step=9, stepped_at=START + 1)),
@@ -164,16 +168,16 @@ RUNS = status_at(running_node(0, rank(0, step=5, stepped_at=START)), running_nod
         ),
         (status_at(running_node(0, rank(0)), running_node(1, exited_rank(1, 9, exit_code=0))), True),
         (status_at(running_node(0, rank(0)), running_node(1, exited_rank(1, 9, exit_code=1))), True),
-        # It does not report any more.
-        (status_at(running_node(0, rank(0)), running_node(1, rank(1), heard=-10)), True),
-        (RUNS.model_copy(update={"attempt": 2}), True),
-        (RUNS.model_copy(update={"start_time": None}), True),
-        (RUNS.model_copy(update={"observed_generation": 4}), True),
-        (RUNS.model_copy(update={"phase": "Stopping"}), True),
+        # Its agent no longer reports.
+        (status_at(running_node(0, rank(0)), running_node(1, rank(1), reported_at=-10)), True),
+        (RUNNING_STATUS.model_copy(update={"attempt": 2}), True),
+        (RUNNING_STATUS.model_copy(update={"start_time": None}), True),
+        (RUNNING_STATUS.model_copy(update={"observed_generation": 4}), True),
+        (RUNNING_STATUS.model_copy(update={"phase": "Stopping"}), True),
         (
             compute_status(
                 job(2, 1),
-                RUNS,
+                RUNNING_STATUS,
                 facts(running_node(0, rank(0)), running_node(1, rank(1)), stop=ctrl_c_request(9)),
                 START + 10,
             ),
@@ -181,5 +185,5 @@ RUNS = status_at(running_node(0, rank(0, step=5, stepped_at=START)), running_nod
         ),
     ],
 )
-def test_what_is_news(after: Status, *, news: bool) -> None:
-    assert is_significant_change(RUNS, after) is news
+def test_significant_changes(after: Status, *, is_significant: bool) -> None:
+    assert is_significant_change(RUNNING_STATUS, after) is is_significant

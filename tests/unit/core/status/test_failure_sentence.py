@@ -1,4 +1,4 @@
-"""The status' sentence about the first failure, and the state of each rank."""
+"""The message about the first failure, and the state of each rank."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -33,15 +33,15 @@ from unit.core.builders import (
 )
 
 
-def not_found(seconds: float) -> LauncherFacts:
+def launcher_not_found(seconds: float) -> LauncherFacts:
     return LauncherFacts(LauncherEnd("command", 0.0, reason="CommandNotFound"), START + seconds)
 
 
-NOPE = "ModuleNotFoundError: No module named 'nope'"
-REFUSED = "ConnectionRefusedError: [Errno 111] Connection refused"
+IMPORT_ERROR = "ModuleNotFoundError: No module named 'nope'"
+CONNECTION_REFUSED = "ConnectionRefusedError: [Errno 111] Connection refused"
 
 
-def states(status: Status) -> dict[str, str]:
+def ranks_by_state(status: Status) -> dict[str, str]:
     assert status.ranks is not None
     return {entry.state: entry.ranks for entry in status.ranks.by_state}
 
@@ -54,7 +54,7 @@ class Case:
     reason: str
     states: dict[str, str]
     procs: int = 2
-    over: bool = True
+    has_ended: bool = True
 
 
 TRACEBACK = (
@@ -95,7 +95,7 @@ CASES = (
         {"Failed": "1", "Stopped": "0,2-3"},
     ),
     Case(
-        "kill -9, torchrun ends the sibling",
+        "kill -9, and torchrun terminates the other rank of its node",
         facts(
             stopped_node(0, rank_without_peer(0, 10.13, "all_reduce"), rank_without_peer(1, 10.14, "all_reduce")),
             stopped_node(1, rank_without_peer(2, 10.12, "all_reduce"), stopped_rank(3, 10.4, "all_reduce")),
@@ -103,7 +103,7 @@ CASES = (
                 2,
                 exited_rank(4, 10.0, signal=9, step=1200),
                 exited_rank(5, 10.1, signal=15, activity="all_reduce"),
-                launched=exited_launcher(10.3, 1),
+                launcher=exited_launcher(10.3, 1),
             ),
         ),
         "Rank 4 on digits-2 was killed by SIGKILL at step 1200; 5 others were in all_reduce",
@@ -111,7 +111,7 @@ CASES = (
         {"Failed": "4", "Stopped": "0-3,5"},
     ),
     Case(
-        "kill -9, a secondary failure seen a little earlier",
+        "kill -9, and the reported time of a secondary failure is a little earlier",
         facts(
             stopped_node(0, rank_without_peer(0, 0.99), rank_without_peer(1, 0.98)),
             stopped_node(1, exited_rank(2, 1.0, signal=9), stopped_rank(3, 1.2)),
@@ -131,7 +131,7 @@ CASES = (
         {"Failed": "2", "Stopped": "0-1,3"},
     ),
     Case(
-        "os._exit, the activity is in the others' tracebacks",
+        "os._exit, and the activity comes from the others' tracebacks",
         facts(
             stopped_node(
                 0,
@@ -166,15 +166,15 @@ CASES = (
         {"Pending": "1,3", "Succeeded": "0,2"},
     ),
     Case(
-        "one node's ranks are the other's",
+        "both nodes report the same rank",
         facts(finished_node(0, exited_rank(0, 3.0, exit_code=0)), finished_node(1, exited_rank(0, 3.0, exit_code=0))),
         "The job asked for 4 ranks (2 nodes x 2), 1 was seen (0)",
         "WorldSizeMismatch",
         {"Pending": "1-3", "Succeeded": "0"},
     ),
     Case(
-        "no rank seen at all",
-        facts(finished_node(0, launched=exited_launcher(2.0, 0)), finished_node(1, launched=exited_launcher(2.0, 0))),
+        "no rank was seen",
+        facts(finished_node(0, launcher=exited_launcher(2.0, 0)), finished_node(1, launcher=exited_launcher(2.0, 0))),
         "The job asked for 4 ranks (2 nodes x 2), none were seen",
         "WorldSizeMismatch",
         {"Pending": "0-3"},
@@ -204,7 +204,7 @@ CASES = (
         {"Failed": "2", "Stopped": "0-1,3"},
     ),
     Case(
-        "a script that isn't there",
+        "a script that does not exist",
         facts(
             stopped_node(
                 0, *(exited_rank(n, 0.2, exit_code=2, lines=("python: can't open file '/x/train.py'",)) for n in (0, 1))
@@ -218,26 +218,30 @@ CASES = (
         {"Failed": "0-3"},
     ),
     Case(
-        "an import error that some ranks did not live to see",
+        "an import error, and some ranks are stopped before they raise it",
         facts(
-            stopped_node(0, exited_rank(0, 1.0, exit_code=1, lines=(NOPE,)), exited_rank(1, 1.1, signal=15)),
-            stopped_node(1, exited_rank(2, 1.0, exit_code=1, lines=(f"[rank2]: {NOPE}",)), stopped_rank(3, 1.1)),
+            stopped_node(0, exited_rank(0, 1.0, exit_code=1, lines=(IMPORT_ERROR,)), exited_rank(1, 1.1, signal=15)),
+            stopped_node(
+                1, exited_rank(2, 1.0, exit_code=1, lines=(f"[rank2]: {IMPORT_ERROR}",)), stopped_rank(3, 1.1)
+            ),
         ),
-        f"2 ranks failed the same way (0,2): {NOPE}; 2 others were stopped",
+        f"2 ranks failed the same way (0,2): {IMPORT_ERROR}; 2 others were stopped",
         "RankFailed",
         {"Failed": "0,2", "Stopped": "1,3"},
     ),
     Case(
-        "an import error that the stop met on its way out",
+        "an import error in ranks that exit while muster stops them",
         facts(
             stopped_node(
                 0,
-                exited_rank(0, 1.0, exit_code=1, lines=(NOPE,)),
-                exited_rank(1, 1.1, signal=15, lines=(NOPE,), stopped=True),
+                exited_rank(0, 1.0, exit_code=1, lines=(IMPORT_ERROR,)),
+                exited_rank(1, 1.1, signal=15, lines=(IMPORT_ERROR,), stopped=True),
             ),
-            stopped_node(1, exited_rank(2, 1.1, exit_code=1, lines=(NOPE,), stopped=True), stopped_rank(3, 1.1)),
+            stopped_node(
+                1, exited_rank(2, 1.1, exit_code=1, lines=(IMPORT_ERROR,), stopped=True), stopped_rank(3, 1.1)
+            ),
         ),
-        f"3 ranks failed the same way (0-2): {NOPE}; 1 other was stopped",
+        f"3 ranks failed the same way (0-2): {IMPORT_ERROR}; 1 other was stopped",
         "RankFailed",
         {"Failed": "0-2", "Stopped": "3"},
     ),
@@ -252,7 +256,7 @@ CASES = (
         {"Failed": "2-3", "Stopped": "0-1"},
     ),
     Case(
-        "failures without a word are not the same failure",
+        "failures without output are not the same failure",
         facts(
             stopped_node(0, exited_rank(0, 1.1, exit_code=1), stopped_rank(1, 2)),
             stopped_node(1, exited_rank(2, 1.0, exit_code=1), stopped_rank(3, 2)),
@@ -262,26 +266,28 @@ CASES = (
         {"Failed": "0,2", "Stopped": "1,3"},
     ),
     Case(
-        "a command of the node that does not exist",
-        facts(*(stopped_node(n, launched=not_found(0.1)) for n in (0, 1))),
+        "a launcher's command that does not exist",
+        facts(*(stopped_node(n, launcher=launcher_not_found(0.1)) for n in (0, 1))),
         "command failed the same way on 2 nodes (digits-0, digits-1): python was not found",
         "CommandNotFound",
         {"Pending": "0-3"},
     ),
     Case(
-        "an outside service refuses all of them",
+        "an external service refuses the connections of all ranks",
         facts(
             *(
-                stopped_node(n, *(exited_rank(2 * n + i, 1.0, exit_code=1, lines=(REFUSED,)) for i in (0, 1)))
+                stopped_node(
+                    n, *(exited_rank(2 * n + i, 1.0, exit_code=1, lines=(CONNECTION_REFUSED,)) for i in (0, 1))
+                )
                 for n in (0, 1)
             )
         ),
-        f"All 4 ranks failed the same way: {REFUSED}",
+        f"All 4 ranks failed the same way: {CONNECTION_REFUSED}",
         "RankFailed",
         {"Failed": "0-3"},
     ),
     Case(
-        "the stop overtook a rank that was still leaving with its own error",
+        "muster stops a rank that is exiting with its own error",
         facts(
             stopped_node(0, rank_without_peer(0, 1.0), stopped_rank(1, 1.2)),
             stopped_node(
@@ -295,7 +301,7 @@ CASES = (
         {"Failed": "2", "Stopped": "0-1,3"},
     ),
     Case(
-        "two different errors: the first is named, both failed",
+        "two different errors: the message has the first, and both ranks count as Failed",
         facts(
             stopped_node(0, exited_rank(0, 1.0, exit_code=1, lines=("ValueError: a",)), stopped_rank(1, 1.5)),
             stopped_node(1, exited_rank(2, 1.1, exit_code=1, lines=("KeyError: 'b'",)), stopped_rank(3, 1.5)),
@@ -309,7 +315,7 @@ CASES = (
         facts(
             *(
                 stopped_node(
-                    n, launched=exited_launcher(0.1 + n, 1, lines=("/usr/bin/python3: No module named torch",))
+                    n, launcher=exited_launcher(0.1 + n, 1, lines=("/usr/bin/python3: No module named torch",))
                 )
                 for n in (0, 1)
             )
@@ -319,13 +325,13 @@ CASES = (
         {"Pending": "0-3"},
     ),
     Case(
-        "torchrun killed takes its ranks along",
+        "torchrun is killed, and its ranks end with it",
         facts(
             stopped_node(
                 0,
                 exited_rank(0, 1.0, signal=9),
                 exited_rank(1, 1.01, reason="WrapperLost"),
-                launched=exited_launcher(1.0, signal=9),
+                launcher=exited_launcher(1.0, signal=9),
             ),
             stopped_node(1, rank_without_peer(2, 1.1, "all_reduce"), stopped_rank(3, 1.5, "all_reduce")),
         ),
@@ -340,10 +346,10 @@ CASES = (
                 0,
                 exited_rank(0, 1.0, signal=9),
                 stopped_rank(1, 1.1),
-                launched=exited_launcher(1.2, signal=9, stopped=True),
+                launcher=exited_launcher(1.2, signal=9, stopped=True),
             ),
             stopped_node(
-                1, stopped_rank(2, 1.1), stopped_rank(3, 1.1), launched=exited_launcher(1.2, signal=9, stopped=True)
+                1, stopped_rank(2, 1.1), stopped_rank(3, 1.1), launcher=exited_launcher(1.2, signal=9, stopped=True)
             ),
         ),
         "Rank 0 on digits-0 was killed by SIGKILL; 3 others were stopped",
@@ -357,10 +363,10 @@ CASES = (
                 0,
                 exited_rank(0, 1.0, exit_code=0),
                 exited_rank(1, 1.0, exit_code=0),
-                launched=exited_launcher(2.0, 3, lines=("no space left",)),
+                launcher=exited_launcher(2.0, 3, lines=("no space left",)),
             ),
             finished_node(
-                1, exited_rank(2, 1.0, exit_code=0), exited_rank(3, 1.0, exit_code=0), launched=exited_launcher(2.0, 0)
+                1, exited_rank(2, 1.0, exit_code=0), exited_rank(3, 1.0, exit_code=0), launcher=exited_launcher(2.0, 0)
             ),
         ),
         "torchrun on digits-0 failed with exit code 3: no space left; 2 others were done",
@@ -368,7 +374,7 @@ CASES = (
         {"Succeeded": "0-3"},
     ),
     Case(
-        "a wrapper lost",
+        "the wrapper of a rank is killed",
         facts(
             stopped_node(0, exited_rank(0, 1.0, reason="WrapperLost"), stopped_rank(1, 2)),
             stopped_node(1, stopped_rank(2, 2), stopped_rank(3, 2)),
@@ -378,7 +384,7 @@ CASES = (
         {"Failed": "0", "Stopped": "1-3"},
     ),
     Case(
-        "an agent killed",
+        "an agent is killed",
         facts(
             stopped_node(0, rank_without_peer(0, 3.1, "all_reduce"), rank_without_peer(1, 3.1, "all_reduce")),
             node(
@@ -393,7 +399,7 @@ CASES = (
         {"Failed": "2-3", "Stopped": "0-1"},
     ),
     Case(
-        "an agent that never came up",
+        "an agent that did not start",
         facts(
             ready_node(0),
             node(
@@ -406,7 +412,7 @@ CASES = (
         "digits-1: the image has no python3; 2 others were not started",
         "AgentNeedsPython",
         {"Pending": "0-3"},
-        over=False,
+        has_ended=False,
     ),
     Case(
         "no interface matches",
@@ -416,10 +422,10 @@ CASES = (
         "digits-1 can't work: no interface matches eth7: there are lo, eth0; 2 others were not started",
         "NodeProblem",
         {"Pending": "0-3"},
-        over=False,
+        has_ended=False,
     ),
     Case(
-        "a user ended a node",
+        "something other than muster stops a node",
         facts(
             with_sigterm(finished_node(0, stopped_rank(0, 1.0), stopped_rank(1, 1.0)), 1.0),
             stopped_node(1, rank_without_peer(2, 1.1), rank_without_peer(3, 1.1)),
@@ -429,7 +435,7 @@ CASES = (
         {"Stopped": "0-3"},
     ),
     Case(
-        "a user ended a node, and muster the rest of it",
+        "something other than muster stops a node, and muster stops it later",
         facts(
             with_sigterm(stopped_node(0, stopped_rank(0, 1.4), stopped_rank(1, 1.4)), 1.0, final_since=1.2),
             stopped_node(1, rank_without_peer(2, 1.1), rank_without_peer(3, 1.1)),
@@ -439,7 +445,7 @@ CASES = (
         {"Stopped": "0-3"},
     ),
     Case(
-        "muster ended a node, and a user killed it",
+        "muster stops a node, and something else stops it later",
         facts(
             with_sigterm(stopped_node(0, stopped_rank(0, 1.4), stopped_rank(1, 1.4)), 1.3, final_since=1.2),
             stopped_node(1, exited_rank(2, 1.1, exit_code=7), stopped_rank(3, 1.4)),
@@ -486,7 +492,7 @@ CASES = (
         procs=1,
     ),
     Case(
-        "an unobserved end",
+        "a rank whose end was not reported",
         facts(
             finished_node(0, rank(0), exited_rank(1, 1, exit_code=0)),
             finished_node(1, exited_rank(2, 1, exit_code=0), exited_rank(3, 1, exit_code=0)),
@@ -499,20 +505,20 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_the_message_describes_the_end(case: Case) -> None:
+def test_the_message_of_a_failed_job(case: Case) -> None:
     status = compute_status(job(len(case.facts.nodes), case.procs), Status(), case.facts, START + 20)
 
     failed = next(entry for entry in status.conditions if entry.type == "Failed")
     assert status.message == case.message
-    assert states(status) == case.states
-    if case.over:
+    assert ranks_by_state(status) == case.states
+    if case.has_ended:
         assert (status.phase, failed.status, failed.reason) == ("Failed", "True", case.reason)
         assert failed.message == case.message
     else:
         assert (status.phase, failed.status, failed.reason) == ("Stopping", "False", "Stopping")
 
 
-def test_a_nodes_problem_counts_though_another_is_silent() -> None:
+def test_the_problem_of_a_node_is_reported_although_another_node_is_silent() -> None:
     current = facts(without_reports(ready_node(0)), node(1, agent(1, AgentPhase.READY, problem="no address")))
 
     assert compute_status(job(), Status(), current, START).message.startswith("digits-1 can't work: no address")
@@ -529,7 +535,7 @@ def test_a_nodes_problem_counts_though_another_is_silent() -> None:
         (("\u202egnp.exe",), "gnp.exe"),
     ],
 )
-def test_a_ranks_words_are_cleaned(lines: Sequence[str], message: str) -> None:
+def test_the_output_of_a_rank_is_cleaned(lines: Sequence[str], message: str) -> None:
     current = facts(stopped_node(0, exited_rank(0, 1.0, exit_code=1, lines=lines)))
 
     status = compute_status(job(1, 1), Status(), current, START + 2)
@@ -537,7 +543,7 @@ def test_a_ranks_words_are_cleaned(lines: Sequence[str], message: str) -> None:
     assert status.message == f"Rank 0 on digits-0 failed with exit code 1: {message}"
 
 
-def test_details_are_the_first_sixteen_with_the_root_cause_at_their_head() -> None:
+def test_details_have_sixteen_ranks_and_begin_with_the_root_cause() -> None:
     ranks = [rank_without_peer(number, 1.1) for number in range(40)]
     ranks[33] = exited_rank(33, 1.2, signal=9)
 
@@ -550,7 +556,7 @@ def test_details_are_the_first_sixteen_with_the_root_cause_at_their_head() -> No
     assert {entry.exit_code for entry in status.ranks.details[1:]} == {1}
 
 
-def test_the_message_names_the_cause_while_the_others_are_being_stopped() -> None:
+def test_the_message_names_the_root_cause_while_other_ranks_are_stopped() -> None:
     current = facts(running_node(0, rank(0), rank(1)), running_node(1, exited_rank(2, 1.0, signal=9), rank(3)))
 
     status = compute_status(job(), Status(), current, START + 1)

@@ -1,4 +1,4 @@
-"""How the status accounts for a job's time."""
+"""The goodput in a status: productive time, and lost time by cause."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -44,8 +44,8 @@ POLICY = FailurePolicy(max_restarts=30)
 
 
 def restarting_job() -> Job:
-    plain = job(1, 2)
-    return plain.model_copy(update={"spec": plain.spec.model_copy(update={"failure_policy": POLICY})})
+    original_job = job(1, 2)
+    return original_job.model_copy(update={"spec": original_job.spec.model_copy(update={"failure_policy": POLICY})})
 
 
 def next_status(current: Job, previous: Status, observed: JobFacts, now: float) -> Status:
@@ -55,8 +55,8 @@ def next_status(current: Job, previous: Status, observed: JobFacts, now: float) 
 
 
 @dataclass
-class Story:
-    """A job with one node of two ranks. Times are in seconds since the ranks' first start."""
+class SimulatedJob:
+    """A job with one node of two ranks, and its last status. Times are in seconds since the ranks' first start."""
 
     job: Job = field(default_factory=restarting_job)
     status: Status = field(default_factory=Status)
@@ -65,61 +65,66 @@ class Story:
     restart_request: str | None = None
 
     def observe(self, at: float, observed: NodeFacts) -> Status:
-        # Every status goes through the resource, as after a restart of the operator.
+        # Each status is stored in the resource and read again, as after a restart of the operator.
         stored = read_status({"status": serialise_status(self.status)})
         observed_facts = replace(facts(replace(observed, process=self.process)), restart_request=self.restart_request)
         self.status = next_status(self.job, stored, observed_facts, START + at)
         return self.status
 
-    def ready(self, at: float) -> Status:
-        return self.observe(at, node(0, agent(0, AgentPhase.READY, heard=at)))
+    def report_ready(self, at: float) -> Status:
+        return self.observe(at, node(0, agent(0, AgentPhase.READY, reported_at=at)))
 
-    def run(self, at: float, *ranks: RankFacts) -> Status:
+    def report_running(self, at: float, *ranks: RankFacts) -> Status:
         return self.observe(at, self._node(at, AgentPhase.RUNNING, ranks))
 
-    def end(self, at: float, *ranks: RankFacts) -> Status:
+    def report_ended(self, at: float, *ranks: RankFacts) -> Status:
         return self.observe(at, self._node(at, AgentPhase.ENDED, ranks))
 
     def _node(self, at: float, phase: str, ranks: Sequence[RankFacts]) -> NodeFacts:
-        current = agent(0, phase, ranks, heard=at)
+        current = agent(0, phase, ranks, reported_at=at)
         current = replace(current, report=replace(current.report, attempt=self.attempt))
         start = replace(command(CommandKind.START, nodes=1), attempt=self.attempt)
         return node(0, current, sent_command=start)
 
 
-def stepping(
-    number: int, since: float, first: float | None, last: float, steps: int, begin: int | None = None
+def rank_with_steps(
+    number: int,
+    started_at: float,
+    first_step_at: float | None,
+    last_step_at: float,
+    steps: int,
+    first_script_step: int | None = None,
 ) -> RankFacts:
-    """Return a running rank that ended its first step at `first` and its last one at `last`.
+    """Return a running rank that completed its first step at `first_step_at` and its last one at `last_step_at`.
 
-    With `begin` its script reports its own steps, from `begin` on.
+    With `first_script_step` its script reports its own steps, from that step on.
     """
-    plain = rank(number, number, step=steps, highest_step_at=None if first is None else START + last)
+    running_rank = rank(number, number, step=steps, stepped_at=None if first_step_at is None else START + last_step_at)
     return replace(
-        plain,
-        report=replace(plain.report, first_script_step=begin),
-        started_at=START + since,
-        first_step_at=None if first is None else START + first,
+        running_rank,
+        report=replace(running_rank.report, first_script_step=first_script_step),
+        started_at=START + started_at,
+        first_stepped_at=None if first_step_at is None else START + first_step_at,
     )
 
 
-def over(running: RankFacts, at: float, signal: int | None = None, *, stopped: bool = False) -> RankFacts:
-    """Return the same rank after its end."""
+def after_exit(running_rank: RankFacts, at: float, signal: int | None = None, *, stopped: bool = False) -> RankFacts:
+    """Return the same rank after it exited."""
     exit_code = 0 if signal is None else None
-    end = exited_rank(running.report.rank, at, exit_code=exit_code, signal=signal, stopped=stopped)
-    report = replace(end.report, step=running.report.step, first_script_step=running.report.first_script_step)
-    return replace(running, report=report, ended_at=START + at)
+    end = exited_rank(running_rank.report.rank, at, exit_code=exit_code, signal=signal, stopped=stopped)
+    report = replace(end.report, step=running_rank.report.step, first_script_step=running_rank.report.first_script_step)
+    return replace(running_rank, report=report, ended_at=START + at)
 
 
-def both(*arguments: object) -> tuple[RankFacts, RankFacts]:
-    return stepping(0, *arguments), stepping(1, *arguments)  # type: ignore[arg-type]
+def two_ranks(*arguments: object) -> tuple[RankFacts, RankFacts]:
+    return rank_with_steps(0, *arguments), rank_with_steps(1, *arguments)  # type: ignore[arg-type]
 
 
-def failed(ranks: tuple[RankFacts, RankFacts], at: float) -> tuple[RankFacts, RankFacts]:
-    return over(ranks[0], at, 9), over(ranks[1], at + 0.5, 15, stopped=True)
+def after_failure(ranks: tuple[RankFacts, RankFacts], at: float) -> tuple[RankFacts, RankFacts]:
+    return after_exit(ranks[0], at, 9), after_exit(ranks[1], at + 0.5, 15, stopped=True)
 
 
-def seconds(status: Status) -> dict[str, float]:
+def seconds_by_cause(status: Status) -> dict[str, float]:
     assert status.goodput is not None
     return {
         "Productive": status.goodput.productive_seconds,
@@ -127,89 +132,89 @@ def seconds(status: Status) -> dict[str, float]:
     }
 
 
-def test_time_before_the_first_step_is_lost_to_the_start() -> None:
-    story = Story()
-    story.ready(-4)
-    story.run(1, *both(0, None, 0, 0))
-    story.run(12, *both(0, 10, 12, 3))
-    story.run(20, *both(0, 10, 20, 11))
-    status = story.end(21, *(over(entry, 21) for entry in both(0, 10, 20, 11)))
+def test_the_time_before_the_first_step_counts_as_start() -> None:
+    simulated = SimulatedJob()
+    simulated.report_ready(-4)
+    simulated.report_running(1, *two_ranks(0, None, 0, 0))
+    simulated.report_running(12, *two_ranks(0, 10, 12, 3))
+    simulated.report_running(20, *two_ranks(0, 10, 20, 11))
+    status = simulated.report_ended(21, *(after_exit(entry, 21) for entry in two_ranks(0, 10, 20, 11)))
     assert status.phase == "Succeeded"
-    assert seconds(status) == {"Productive": 11, "Start": 14}
+    assert seconds_by_cause(status) == {"Productive": 11, "Start": 14}
     assert status.goodput is not None
     assert (status.goodput.ratio, status.goodput.total_seconds) == (0.44, 25)
     assert (status.goodput.device, status.goodput.productive_device_seconds) == ("rank", 22)
 
 
-def test_the_time_since_the_last_step_waits_for_the_next_one() -> None:
-    story = Story()
-    story.ready(0)
-    story.run(5, *both(0, 1, 5, 5))
-    assert seconds(story.run(60, *both(0, 1, 8, 8))) == {"Productive": 7, "Start": 1}
-    assert seconds(story.run(90, *both(0, 1, 85, 9))) == {"Productive": 84, "Start": 1}
+def test_the_time_since_the_last_step_is_counted_at_the_next_step() -> None:
+    simulated = SimulatedJob()
+    simulated.report_ready(0)
+    simulated.report_running(5, *two_ranks(0, 1, 5, 5))
+    assert seconds_by_cause(simulated.report_running(60, *two_ranks(0, 1, 8, 8))) == {"Productive": 7, "Start": 1}
+    assert seconds_by_cause(simulated.report_running(90, *two_ranks(0, 1, 85, 9))) == {"Productive": 84, "Start": 1}
 
 
-def restarted(begin: int | None, reached: int | None) -> Story:
+def after_failed_attempt(first_script_step: int | None, last_script_step: int | None) -> SimulatedJob:
     """Return a job whose first attempt made 10 steps, one a second, and hung for 4 s before it failed."""
-    story = Story()
-    story.ready(0)
-    first = both(0, 1, 10, reached or 10, begin)
-    story.run(10.5, *first)
-    story.end(14, *failed(first, 14))
-    story.ready(14.1)
-    story.ready(14.2)
-    story.attempt = 2
-    return story
+    simulated = SimulatedJob()
+    simulated.report_ready(0)
+    first = two_ranks(0, 1, 10, last_script_step or 10, first_script_step)
+    simulated.report_running(10.5, *first)
+    simulated.report_ended(14, *after_failure(first, 14))
+    simulated.report_ready(14.1)
+    simulated.report_ready(14.2)
+    simulated.attempt = 2
+    return simulated
 
 
-def test_a_failure_costs_the_time_from_the_last_step_to_the_next_attempts_first() -> None:
-    story = restarted(None, None)
-    story.run(16, *both(15, 16, 16, 1))
-    status = story.run(26, *both(15, 16, 26, 11))
-    assert seconds(status) == {"Productive": 19, "Start": 1, "Failure": 6}
+def test_a_failure_loses_the_time_from_the_last_step_to_the_first_step_of_the_next_attempt() -> None:
+    simulated = after_failed_attempt(None, None)
+    simulated.report_running(16, *two_ranks(15, 16, 16, 1))
+    status = simulated.report_running(26, *two_ranks(15, 16, 26, 11))
+    assert seconds_by_cause(status) == {"Productive": 19, "Start": 1, "Failure": 6}
     assert status.restarts is not None
     (record,) = status.restarts.history
     assert (record.script_step, record.steps_lost) == (None, None)
 
 
-def test_steps_that_an_earlier_attempt_had_made_are_lost() -> None:
-    # The script loads the checkpoint of step 6 and reports that: it makes steps 7 to 10 again.
-    story = restarted(0, 10)
-    story.run(16, *both(15, None, 15.5, 6, 6))
-    status = story.run(18, *both(15, 16, 18, 8, 6))
-    assert seconds(status) == {"Productive": 9, "Start": 1, "Failure": 6, "Recomputation": 2}
-    status = story.run(28, *both(15, 16, 28, 18, 6))
+def test_steps_that_an_attempt_repeats_count_as_recomputation() -> None:
+    # The script loads the checkpoint of step 6, reports step 6, and repeats steps 7 to 10.
+    simulated = after_failed_attempt(0, 10)
+    simulated.report_running(16, *two_ranks(15, None, 15.5, 6, 6))
+    status = simulated.report_running(18, *two_ranks(15, 16, 18, 8, 6))
+    assert seconds_by_cause(status) == {"Productive": 9, "Start": 1, "Failure": 6, "Recomputation": 2}
+    status = simulated.report_running(28, *two_ranks(15, 16, 28, 18, 6))
     assert status.restarts is not None
     (record,) = status.restarts.history
     assert (record.script_step, record.steps_lost) == (10, 4)
-    # Steps 7 to 10 of 12 took from 16 to 20.
-    assert seconds(status) == {"Productive": 17, "Start": 1, "Failure": 6, "Recomputation": 4}
+    # Steps 7 to 10 are 4 of 12 steps between 16 s and 28 s: they took 4 s.
+    assert seconds_by_cause(status) == {"Productive": 17, "Start": 1, "Failure": 6, "Recomputation": 4}
 
 
-def test_an_operator_that_was_away_finds_when_the_attempt_had_caught_up() -> None:
-    story = restarted(0, 10)
-    status = story.run(28, *both(15, 16, 28, 18, 6))
-    assert seconds(status) == {"Productive": 17, "Start": 1, "Failure": 6, "Recomputation": 4}
+def test_a_late_observation_divides_the_time_into_recomputation_and_progress() -> None:
+    simulated = after_failed_attempt(0, 10)
+    status = simulated.report_running(28, *two_ranks(15, 16, 28, 18, 6))
+    assert seconds_by_cause(status) == {"Productive": 17, "Start": 1, "Failure": 6, "Recomputation": 4}
 
 
-def test_a_second_failure_keeps_the_furthest_step() -> None:
-    story = restarted(0, 10)
-    second = both(15, 16, 18, 8, 6)
-    story.run(18, *second)
-    story.end(20, *failed(second, 20))
-    story.ready(20.1)
-    story.ready(25)
-    story.attempt = 3
-    story.run(26, *both(25, None, 25.5, 6, 6))
-    status = story.run(36, *both(25, 26, 36, 16, 6))
+def test_a_second_failure_counts_recomputation_up_to_the_highest_step() -> None:
+    simulated = after_failed_attempt(0, 10)
+    second = two_ranks(15, 16, 18, 8, 6)
+    simulated.report_running(18, *second)
+    simulated.report_ended(20, *after_failure(second, 20))
+    simulated.report_ready(20.1)
+    simulated.report_ready(25)
+    simulated.attempt = 3
+    simulated.report_running(26, *two_ranks(25, None, 25.5, 6, 6))
+    status = simulated.report_running(36, *two_ranks(25, 26, 36, 16, 6))
     assert status.restarts is not None
     assert [(record.script_step, record.steps_lost) for record in status.restarts.history] == [(10, 4), (8, 2)]
-    # Failure: 10 to 16 and 18 to 26. Recomputation: 16 to 18 and, of 26 to 36, 4 of 10 steps.
-    assert seconds(status) == {"Productive": 15, "Start": 1, "Failure": 14, "Recomputation": 6}
+    # Failure: 10 s to 16 s and 18 s to 26 s. Recomputation: 16 s to 18 s, and 4 of the 10 steps from 26 s to 36 s.
+    assert seconds_by_cause(status) == {"Productive": 15, "Start": 1, "Failure": 14, "Recomputation": 6}
 
 
 WITHOUT_STEPS = [
-    # steps can be counted, the attempt fails, seconds
+    # can_count, fails, expected
     (True, False, {"Productive": 29, "Start": 1}),
     (False, False, {"Productive": 29, "Start": 1}),
     (True, True, {"Productive": 0, "Start": 1, "Failure": 29}),
@@ -219,82 +224,86 @@ WITHOUT_STEPS = [
 
 @pytest.mark.parametrize(("can_count", "fails", "expected"), WITHOUT_STEPS)
 def test_an_attempt_without_steps(*, can_count: bool, fails: bool, expected: dict[str, float]) -> None:
-    story = Story(job(1, 2))
-    story.ready(0)
-    ranks = both(1, None, 0, 0)
+    simulated = SimulatedJob(job(1, 2))
+    simulated.report_ready(0)
+    ranks = two_ranks(1, None, 0, 0)
     if not can_count:
         ranks = tuple(replace(entry, report=replace(entry.report, step=None)) for entry in ranks)  # type: ignore[assignment]
-    assert seconds(story.run(20, *ranks)) == {"Productive": 0, "Start": 1}
-    status = story.end(30, *(failed(ranks, 30) if fails else (over(entry, 30) for entry in ranks)))
+    assert seconds_by_cause(simulated.report_running(20, *ranks)) == {"Productive": 0, "Start": 1}
+    status = simulated.report_ended(
+        30, *(after_failure(ranks, 30) if fails else (after_exit(entry, 30) for entry in ranks))
+    )
     assert status.phase == ("Failed" if fails else "Succeeded")
-    assert seconds(status) == expected
+    assert seconds_by_cause(status) == expected
 
 
-def test_the_time_until_hanging_ranks_are_stopped_is_lost_to_the_hang() -> None:
+def test_the_time_until_hanging_ranks_are_stopped_counts_as_hang() -> None:
     policy = FailurePolicy(max_restarts=3, hang_timeout_seconds=60)
-    story = Story(job(1, 2))
-    story.job = story.job.model_copy(update={"spec": story.job.spec.model_copy(update={"failure_policy": policy})})
-    story.ready(0)
-    ranks = tuple(replace(entry, last_step_at=START + 10) for entry in both(0, 1, 10, 10))
-    story.run(11, *ranks)
-    assert story.run(71, *ranks).phase == "Stopping"
-    story.end(73, *(over(entry, 72, 15, stopped=True) for entry in ranks))
-    story.ready(73.1)
-    assert seconds(story.ready(74)) == {"Productive": 9, "Start": 1, "Hang": 60, "Failure": 4}
+    simulated = SimulatedJob(job(1, 2))
+    simulated.job = simulated.job.model_copy(
+        update={"spec": simulated.job.spec.model_copy(update={"failure_policy": policy})}
+    )
+    simulated.report_ready(0)
+    ranks = tuple(replace(entry, active_at=START + 10) for entry in two_ranks(0, 1, 10, 10))
+    simulated.report_running(11, *ranks)
+    assert simulated.report_running(71, *ranks).phase == "Stopping"
+    simulated.report_ended(73, *(after_exit(entry, 72, 15, stopped=True) for entry in ranks))
+    simulated.report_ready(73.1)
+    assert seconds_by_cause(simulated.report_ready(74)) == {"Productive": 9, "Start": 1, "Hang": 60, "Failure": 4}
 
 
 def test_a_requested_restart_of_hanging_ranks_counts_as_a_hang_until_the_request() -> None:
-    story = Story()
-    story.ready(0)
-    ranks = tuple(replace(entry, last_step_at=START + 10) for entry in both(0, 1, 10, 10))
-    story.run(11, *ranks)
-    assert story.run(700, *ranks).hang is not None
-    story.restart_request = "now"
-    assert story.run(710, *ranks).phase == "Stopping"
-    story.end(712, *(over(entry, 711, 15, stopped=True) for entry in ranks))
-    assert seconds(story.ready(713)) == {"Productive": 9, "Start": 4, "Hang": 700}
+    simulated = SimulatedJob()
+    simulated.report_ready(0)
+    ranks = tuple(replace(entry, active_at=START + 10) for entry in two_ranks(0, 1, 10, 10))
+    simulated.report_running(11, *ranks)
+    assert simulated.report_running(700, *ranks).hang is not None
+    simulated.restart_request = "now"
+    assert simulated.report_running(710, *ranks).phase == "Stopping"
+    simulated.report_ended(712, *(after_exit(entry, 711, 15, stopped=True) for entry in ranks))
+    assert seconds_by_cause(simulated.report_ready(713)) == {"Productive": 9, "Start": 4, "Hang": 700}
 
 
 def test_suspended_time_does_not_count() -> None:
-    story = Story()
-    story.ready(0)
-    ranks = both(0, 1, 10, 10, 0)
-    story.run(10, *ranks)
-    plain = story.job
-    story.job = plain.model_copy(update={"spec": plain.spec.model_copy(update={"suspend": True})})
-    story.run(11, *ranks)
-    status = story.observe(500, missing_node(0))
-    story.process = ProcessFacts(ProcessState.MISSING, replacement=0)
-    status = story.observe(510, missing_node(0))
-    assert seconds(status) == {"Productive": 10, "Start": 1}
+    simulated = SimulatedJob()
+    simulated.report_ready(0)
+    ranks = two_ranks(0, 1, 10, 10, 0)
+    simulated.report_running(10, *ranks)
+    original_job = simulated.job
+    simulated.job = original_job.model_copy(update={"spec": original_job.spec.model_copy(update={"suspend": True})})
+    simulated.report_running(11, *ranks)
+    status = simulated.observe(500, missing_node(0))
+    simulated.process = ProcessFacts(ProcessState.MISSING, replacement=0)
+    status = simulated.observe(510, missing_node(0))
+    assert seconds_by_cause(status) == {"Productive": 10, "Start": 1}
     assert status.goodput is not None
     assert (status.goodput.at, status.goodput.devices, status.goodput.step) == (None, 0, 10)
 
-    story.job = plain
-    story.observe(1000, missing_node(0))
-    story.process = ProcessFacts(ProcessState.RUNNING, replacement=1, started_at=START + 1001)
-    story.observe(1001, node(0))
-    story.observe(1003, node(0))
-    status = story.status
+    simulated.job = original_job
+    simulated.observe(1000, missing_node(0))
+    simulated.process = ProcessFacts(ProcessState.RUNNING, replacement=1, started_at=START + 1001)
+    simulated.observe(1001, node(0))
+    simulated.observe(1003, node(0))
+    status = simulated.status
     assert status.goodput is not None
     assert status.goodput.recompute_until == 10
 
 
-def test_waiting_for_a_node_costs_the_devices_that_the_job_holds() -> None:
-    plain = job(3, 1)
+def test_waiting_for_a_node_counts_the_devices_that_the_job_already_has() -> None:
+    original_job = job(3, 1)
     gpus = ProcessFacts(ProcessState.RUNNING, started_at=T0, devices=Devices("nvidia.com/gpu", 8))
     waiting = ProcessFacts(ProcessState.WAITING, devices=Devices("nvidia.com/gpu", 8))
-    held = [node(number, process=gpus) for number in range(3)]
+    scheduled = [node(number, process=gpus) for number in range(3)]
     status = Status()
     observed = (
-        (0, [replace(entry, process=waiting) for entry in held]),
-        (10, [held[0], *(replace(entry, process=waiting) for entry in held[1:])]),
-        (30, [*held[:2], replace(held[2], process=waiting)]),
-        (40, held),
-        (43, [node(number, agent(number, AgentPhase.READY, heard=43), gpus) for number in range(3)]),
+        (0, [replace(entry, process=waiting) for entry in scheduled]),
+        (10, [scheduled[0], *(replace(entry, process=waiting) for entry in scheduled[1:])]),
+        (30, [*scheduled[:2], replace(scheduled[2], process=waiting)]),
+        (40, scheduled),
+        (43, [node(number, agent(number, AgentPhase.READY, reported_at=43), gpus) for number in range(3)]),
     )
     for at, nodes in observed:
-        status = next_status(plain, status, facts(*nodes), START + at)
+        status = next_status(original_job, status, facts(*nodes), START + at)
     assert status.goodput is not None
     assert status.goodput.device == "nvidia.com/gpu"
     assert status.goodput.lost == (
@@ -304,19 +313,19 @@ def test_waiting_for_a_node_costs_the_devices_that_the_job_holds() -> None:
     assert (status.goodput.ratio, status.goodput.devices) == (0, 24)
 
 
-def test_spares_cost_their_devices_and_no_time() -> None:
-    plain = job(1, 1)
-    asked = plain.model_copy(update={"spec": plain.spec.model_copy(update={"spares": 1})})
+def test_spares_lose_device_time_but_no_time_of_the_job() -> None:
+    original_job = job(1, 1)
+    a_job = original_job.model_copy(update={"spec": original_job.spec.model_copy(update={"spares": 1})})
     gpus = ProcessFacts(ProcessState.RUNNING, started_at=T0, devices=Devices("nvidia.com/gpu", 8))
     unplaced = ProcessFacts(ProcessState.WAITING, problem=Problem("Unschedulable", "no room"))
     status = Status()
     observed = (
         (0, node(0, process=gpus), unplaced),
         (10, node(0, process=gpus), gpus),
-        (40, node(0, agent(0, AgentPhase.READY, heard=40), gpus), gpus),
+        (40, node(0, agent(0, AgentPhase.READY, reported_at=40), gpus), gpus),
     )
     for at, first, spare in observed:
-        status = next_status(asked, status, facts(first, node(1, process=spare)), START + at)
+        status = next_status(a_job, status, facts(first, node(1, process=spare)), START + at)
     assert status.goodput is not None
     assert status.goodput.lost == (
         LostTime(cause="Start", seconds=40, device_seconds=40 * 8),
@@ -325,66 +334,68 @@ def test_spares_cost_their_devices_and_no_time() -> None:
     assert (status.goodput.total_seconds, status.goodput.devices, status.goodput.spare_devices) == (40, 8, 8)
 
 
-def test_the_example_of_the_docs() -> None:
+def test_the_example_in_the_docs_is_correct() -> None:
     gpus = ProcessFacts(ProcessState.RUNNING, started_at=T0, devices=Devices("nvidia.com/gpu", 8))
-    plain = restarting_job()
-    two = plain.model_copy(update={"spec": plain.spec.model_copy(update={"nodes": 2, "procs_per_node": 1})})
-    first, second = both(45, 70, 3670, 3600, 0)
-    again = both(3675, 3678, 7378, 7200, 3500)
+    original_job = restarting_job()
+    two_node_job = original_job.model_copy(
+        update={"spec": original_job.spec.model_copy(update={"nodes": 2, "procs_per_node": 1})}
+    )
+    first, second = two_ranks(45, 70, 3670, 3600, 0)
+    second_attempt = two_ranks(3675, 3678, 7378, 7200, 3500)
     waiting = replace(gpus, state=ProcessState.WAITING)
-    story = (
+    observations = (
         (0, 0, AgentPhase.READY, None),
         (40, 0, AgentPhase.READY, ()),
         (3670, 1, AgentPhase.RUNNING, (first, second)),
-        (3671, 1, AgentPhase.ENDED, failed((first, second), 3670.5)),
-        (3671.1, 1, AgentPhase.ENDED, failed((first, second), 3670.5)),
-        (7378, 2, AgentPhase.RUNNING, again),
-        (7378, 2, AgentPhase.ENDED, tuple(over(entry, 7378) for entry in again)),
+        (3671, 1, AgentPhase.ENDED, after_failure((first, second), 3670.5)),
+        (3671.1, 1, AgentPhase.ENDED, after_failure((first, second), 3670.5)),
+        (7378, 2, AgentPhase.RUNNING, second_attempt),
+        (7378, 2, AgentPhase.ENDED, tuple(after_exit(entry, 7378) for entry in second_attempt)),
     )
     status = Status()
-    for at, attempt, phase, ranks in story:
+    for at, attempt, phase, ranks in observations:
         nodes = []
         for number in range(2):
-            known = agent(number, phase, () if not ranks else (ranks[number],), heard=at)
-            known = replace(known, report=replace(known.report, attempt=attempt))
+            agent_facts = agent(number, phase, () if not ranks else (ranks[number],), reported_at=at)
+            agent_facts = replace(agent_facts, report=replace(agent_facts.report, attempt=attempt))
             is_waiting = ranks is None and number == 1
-            nodes.append(node(number, None if is_waiting else known, waiting if is_waiting else gpus))
-        status = next_status(two, status, facts(*nodes), START + at)
+            nodes.append(node(number, None if is_waiting else agent_facts, waiting if is_waiting else gpus))
+        status = next_status(two_node_job, status, facts(*nodes), START + at)
     text = (Path(__file__).parents[4] / "docs" / "goodput.md").read_text()
     expected = yaml.safe_load(text.partition("```yaml\n# status\ngoodput:")[2].partition("```")[0])
-    written: Any = serialise_status(status)["goodput"]
-    assert {name: written[name] for name in expected} == expected
+    serialised: Any = serialise_status(status)["goodput"]
+    assert {name: serialised[name] for name in expected} == expected
     (line,) = format_goodput(status)
     assert line in text
     assert status.restarts is not None
     assert status.restarts.history[0].steps_lost == 100
 
 
-def test_a_stop_request_is_no_failure() -> None:
-    story = Story(job(1, 2))
-    story.ready(0)
-    ranks = both(0, 1, 10, 10)
-    story.run(10, *ranks)
-    observed = story._node(12, AgentPhase.RUNNING, ranks)
-    stored = story.status
+def test_time_after_a_stop_request_does_not_count_as_failure() -> None:
+    simulated = SimulatedJob(job(1, 2))
+    simulated.report_ready(0)
+    ranks = two_ranks(0, 1, 10, 10)
+    simulated.report_running(10, *ranks)
+    observed = simulated._node(12, AgentPhase.RUNNING, ranks)
+    stored = simulated.status
     status = next_status(
-        story.job, stored, facts(replace(observed, process=story.process), stop=ctrl_c_request(11)), START + 12
+        simulated.job, stored, facts(replace(observed, process=simulated.process), stop=ctrl_c_request(11)), START + 12
     )
-    assert seconds(status) == {"Productive": 11, "Start": 1}
+    assert seconds_by_cause(status) == {"Productive": 11, "Start": 1}
 
 
-def test_passing_time_is_no_reason_to_write_the_status() -> None:
-    story = Story()
-    story.ready(0)
-    ranks = both(0, 1, 10, 10)
-    before = story.run(11, *ranks)
-    assert story.run(14, *ranks) == before
-    after = story.run(16, *both(0, 1, 12, 12))
+def test_a_change_of_goodput_alone_is_not_significant() -> None:
+    simulated = SimulatedJob()
+    simulated.report_ready(0)
+    ranks = two_ranks(0, 1, 10, 10)
+    before = simulated.report_running(11, *ranks)
+    assert simulated.report_running(14, *ranks) == before
+    after = simulated.report_running(16, *two_ranks(0, 1, 12, 12))
     assert after.goodput != before.goodput
     assert not is_significant_change(before, after)
 
 
-EDITED = [
+EDITED_FIELDS = [
     {"at": "yesterday"},
     {"at": "2999-01-01T00:00:00.000Z"},
     {"productive_seconds": 1e12, "lost": (LostTime(cause="Start", seconds=1e12, device_seconds=1e12),)},
@@ -394,19 +405,21 @@ EDITED = [
 ]
 
 
-@pytest.mark.parametrize("fields", EDITED)
+@pytest.mark.parametrize("fields", EDITED_FIELDS)
 def test_an_edited_goodput_stays_within_its_bounds(fields: dict[str, object]) -> None:
-    story = Story()
-    story.ready(0)
-    story.run(5, *both(0, 1, 5, 5, 0))
-    assert story.status.goodput is not None
-    story.status = story.status.model_copy(update={"goodput": story.status.goodput.model_copy(update=fields)})
+    simulated = SimulatedJob()
+    simulated.report_ready(0)
+    simulated.report_running(5, *two_ranks(0, 1, 5, 5, 0))
+    assert simulated.status.goodput is not None
+    simulated.status = simulated.status.model_copy(
+        update={"goodput": simulated.status.goodput.model_copy(update=fields)}
+    )
     for at in (10, 15, 5, 20):
-        check(story.run(at, *both(0, 1, at, at, 0)).goodput)
+        check_goodput(simulated.report_running(at, *two_ranks(0, 1, at, at, 0)).goodput)
 
 
-def check(goodput: Goodput | None) -> None:
-    """Check what holds for every goodput."""
+def check_goodput(goodput: Goodput | None) -> None:
+    """Check the rules for every goodput."""
     if goodput is None:
         return
     total = goodput.productive_seconds + sum(entry.seconds for entry in goodput.lost)
@@ -419,8 +432,8 @@ def check(goodput: Goodput | None) -> None:
 
 
 def check_growth(before: Goodput | None, after: Goodput | None) -> None:
-    """Check that no sum shrinks."""
-    check(after)
+    """Check that no sum decreases."""
+    check_goodput(after)
     if before is None:
         return
     assert after is not None
@@ -431,23 +444,25 @@ def check_growth(before: Goodput | None, after: Goodput | None) -> None:
     assert (after.step or 0) >= (before.step or 0)
 
 
-MOMENT = st.one_of(st.none(), st.floats(-1e9, 1e9), st.integers(-3, 40).map(float))
-REPORTED = st.one_of(st.none(), st.integers(0, 2**63 - 1), st.integers(0, 30))
+ANY_TIME = st.one_of(st.none(), st.floats(-1e9, 1e9), st.integers(-3, 40).map(float))
+ANY_STEP = st.one_of(st.none(), st.integers(0, 2**63 - 1), st.integers(0, 30))
 
 
 @st.composite
 def any_rank(draw: st.DrawFn, number: int) -> RankFacts:
-    running = rank(number, number, step=draw(REPORTED))
+    running = rank(number, number, step=draw(ANY_STEP))
     result = replace(
         running,
-        report=replace(running.report, first_script_step=draw(REPORTED)),
-        started_at=None if (at := draw(MOMENT)) is None else START + at,
-        highest_step_at=None if (at := draw(MOMENT)) is None else START + at,
-        first_step_at=None if (at := draw(MOMENT)) is None else START + at,
+        report=replace(running.report, first_script_step=draw(ANY_STEP)),
+        started_at=None if (at := draw(ANY_TIME)) is None else START + at,
+        stepped_at=None if (at := draw(ANY_TIME)) is None else START + at,
+        first_stepped_at=None if (at := draw(ANY_TIME)) is None else START + at,
     )
     if draw(st.booleans()):
         return result
-    return over(result, draw(st.floats(-10, 1e6)), draw(st.sampled_from((None, 9, 15))), stopped=draw(st.booleans()))
+    return after_exit(
+        result, draw(st.floats(-10, 1e6)), draw(st.sampled_from((None, 9, 15))), stopped=draw(st.booleans())
+    )
 
 
 @st.composite
@@ -460,9 +475,9 @@ def any_node(draw: st.DrawFn) -> NodeFacts:
         devices=draw(st.sampled_from((None, Devices("nvidia.com/gpu", 8), Devices("amd.com/gpu", 9999)))),
     )
     phase = draw(st.sampled_from(AgentPhase.ALL))
-    known = agent(0, phase, [draw(any_rank(number)) for number in range(draw(st.integers(0, 2)))], heard=5)
-    report = replace(known.report, attempt=draw(st.integers(0, 3)), replacement=process.replacement)
-    return node(0, draw(st.sampled_from((None, replace(known, report=report)))), process)
+    agent_facts = agent(0, phase, [draw(any_rank(number)) for number in range(draw(st.integers(0, 2)))], reported_at=5)
+    report = replace(agent_facts.report, attempt=draw(st.integers(0, 3)), replacement=process.replacement)
+    return node(0, draw(st.sampled_from((None, replace(agent_facts, report=report)))), process)
 
 
 @settings(max_examples=examples(300), deadline=None)
@@ -470,13 +485,13 @@ def any_node(draw: st.DrawFn) -> NodeFacts:
     moments=st.lists(st.tuples(st.floats(-1e8, 1e8) | st.integers(0, 60), any_node(), st.booleans()), max_size=8),
     restarts=st.booleans(),
 )
-def test_the_sums_are_sound_for_any_facts_and_clocks(
+def test_the_sums_follow_their_rules_for_any_facts_and_clocks(
     moments: Sequence[tuple[float, NodeFacts, bool]], *, restarts: bool
 ) -> None:
-    plain = restarting_job() if restarts else job(1, 2)
+    original_job = restarting_job() if restarts else job(1, 2)
     status = Status()
     for at, observed, suspend in moments:
-        current = plain.model_copy(update={"spec": plain.spec.model_copy(update={"suspend": suspend})})
+        current = original_job.model_copy(update={"spec": original_job.spec.model_copy(update={"suspend": suspend})})
         after = next_status(current, status, JobFacts(T0, (observed,), 5.0), START + at)
         check_growth(status.goodput, after.goodput)
         status = read_status({"status": serialise_status(after)})

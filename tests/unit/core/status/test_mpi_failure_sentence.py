@@ -1,4 +1,4 @@
-"""The status' sentence about the first failure in an MPI world, where mpirun ends all others and then fails itself."""
+"""The message about the first failure in an MPI world, where mpirun ends all other ranks and then fails itself."""
 
 import dataclasses
 from dataclasses import replace
@@ -35,17 +35,17 @@ OPEN_MPI_EXIT = (
     "   Exit code:    3",
     "-" * 74,
 )
-OPEN_MPI_KILLED = (
+OPEN_MPI_RANK_KILLED = (
     "-" * 74,
     "mpirun noticed that process rank 3 with PID 23930 on node algo-2 exited on signal 9 (Killed).",
     "-" * 74,
 )
-OPEN_MPI_EARLY = (
+OPEN_MPI_EARLY_EXIT = (
     "This may have caused other processes in the application to be",
     "terminated by signals sent by prterun (as reported here).",
     "-" * 74,
 )
-HYDRA = (
+HYDRA_RANK_KILLED = (
     "=   PID 30062 RUNNING AT algo-2",
     "=   EXIT CODE: 9",
     "=   CLEANING UP REMAINING PROCESSES",
@@ -54,12 +54,12 @@ HYDRA = (
     "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)",
     "This typically refers to a problem with your application.",
 )
-OPEN_MPI_SOCKET = (
+OPEN_MPI_SOCKET_CLOSED = (
     "[algo-1:00000] *** An error occurred in Socket closed",
     "[algo-1:00000] *** reported by process [1086717953,0]",
     "[algo-1:00000] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,",
 )
-NO_DAEMON = (
+OPEN_MPI_NO_DAEMON = (
     "  Local host:    algo-1",
     "  Remote host:   algo-2",
     "  Daemon exit status: 255",
@@ -67,43 +67,45 @@ NO_DAEMON = (
     "This may also be caused by a firewall on the remote host.",
     "-" * 60,
 )
-HYDRA_LOST = ("[proxy:0@algo-1] HYD_pmcd_pmip_control_cmd_cb (pmip_cb.c:490): assert (!closed) failed",)
+HYDRA_ASSERTION_FAILED = ("[proxy:0@algo-1] HYD_pmcd_pmip_control_cmd_cb (pmip_cb.c:490): assert (!closed) failed",)
 HYDRA_ABORT = ("Abort(3) on node 1 (rank 1 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 3) - process 1",)
-ONE_NODE = "mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks"
-ODD_RANK = "a process reports to be rank 2; the node has ranks 0 to 1"
-OTHER_WORLD = (f"muster: {ONE_NODE}",)
+WRONG_WORLD = "mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks"
+WRONG_RANK = "a process reports to be rank 2; the node has ranks 0 to 1"
+WRONG_WORLD_LINES = (f"muster: {WRONG_WORLD}",)
 
 
-def mpirun(at: float, code: int | None = None, signal: int | None = None, lines: tuple[str, ...] = ()) -> LauncherFacts:
+def exited_mpirun(
+    at: float, code: int | None = None, signal: int | None = None, lines: tuple[str, ...] = ()
+) -> LauncherFacts:
     return exited_launcher(at, code, signal, lines, name="mpirun")
 
 
-def for_reason(current: LauncherFacts, reason: str) -> LauncherFacts:
+def with_reason(current: LauncherFacts, reason: str) -> LauncherFacts:
     return replace(current, end=replace(current.end, reason=reason))
 
 
-def after_stop(current: LauncherFacts) -> LauncherFacts:
+def stopped_by_agent(current: LauncherFacts) -> LauncherFacts:
     return replace(current, end=replace(current.end, stopped=True))
 
 
-def terminated_rank(number: int, at: float) -> RankFacts:
+def rank_after_sigterm(number: int, at: float) -> RankFacts:
     return exited_rank(number, at, signal=15)
 
 
-def killed(number: int, at: float) -> RankFacts:
+def rank_after_sigkill(number: int, at: float) -> RankFacts:
     return exited_rank(number, at, signal=9)
 
 
-def unfit(current: NodeFacts, message: str) -> NodeFacts:
-    """Return the same node, whose agent reports that its ranks have another world."""
+def with_wrong_world(current: NodeFacts, message: str) -> NodeFacts:
+    """Return the same node, whose agent reports that its ranks have the wrong world size."""
     assert current.agent is not None
     report = replace(current.agent.report, problem=AgentProblem("WorldSizeMismatch", message))
     return replace(current, agent=replace(current.agent, report=report))
 
 
-def first(*ranks: RankFacts, launched: LauncherFacts) -> NodeFacts:
-    """Node 0, whose mpirun has ended."""
-    return finished_node(0, *ranks, launched=launched)
+def head_node(*ranks: RankFacts, launcher: LauncherFacts) -> NodeFacts:
+    """Return node 0, whose mpirun has ended."""
+    return finished_node(0, *ranks, launcher=launcher)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,10 +121,12 @@ CASES = (
     Case(
         "Open MPI: exit code, the others get SIGTERM",
         facts(
-            first(
-                terminated_rank(0, 1.30), exited_rank(1, 1.0, exit_code=3), launched=mpirun(1.5, 3, lines=OPEN_MPI_EXIT)
+            head_node(
+                rank_after_sigterm(0, 1.30),
+                exited_rank(1, 1.0, exit_code=3),
+                launcher=exited_mpirun(1.5, 3, lines=OPEN_MPI_EXIT),
             ),
-            stopped_node(1, terminated_rank(2, 1.31), terminated_rank(3, 1.31)),
+            stopped_node(1, rank_after_sigterm(2, 1.31), rank_after_sigterm(3, 1.31)),
         ),
         "Rank 1 on digits-0 failed with exit code 3; 3 others were stopped",
         "RankFailed",
@@ -131,76 +135,96 @@ CASES = (
     Case(
         "Open MPI: kill -9 on another node",
         facts(
-            first(terminated_rank(0, 1.30), terminated_rank(1, 1.30), launched=mpirun(1.5, 137, lines=OPEN_MPI_KILLED)),
-            stopped_node(1, terminated_rank(2, 1.29), killed(3, 1.0)),
+            head_node(
+                rank_after_sigterm(0, 1.30),
+                rank_after_sigterm(1, 1.30),
+                launcher=exited_mpirun(1.5, 137, lines=OPEN_MPI_RANK_KILLED),
+            ),
+            stopped_node(1, rank_after_sigterm(2, 1.29), rank_after_sigkill(3, 1.0)),
         ),
         "Rank 3 on digits-1 was killed by SIGKILL; 3 others were stopped",
         "RankKilled",
         {"Failed": "3", "Stopped": "0-2"},
     ),
     Case(
-        "Open MPI 5: kill -9, and a rank that misses its peer is heard of before",
+        "Open MPI 5: kill -9, and the end of a rank that lost its peer is reported first",
         facts(
-            first(
+            head_node(
                 exited_rank(0, 0.9, exit_code=14),
-                terminated_rank(1, 0.95),
-                launched=mpirun(1.6, 1, lines=OPEN_MPI_SOCKET),
+                rank_after_sigterm(1, 0.95),
+                launcher=exited_mpirun(1.6, 1, lines=OPEN_MPI_SOCKET_CLOSED),
             ),
-            stopped_node(1, killed(2, 1.0), stopped_rank(3, 1.2)),
+            stopped_node(1, rank_after_sigkill(2, 1.0), stopped_rank(3, 1.2)),
         ),
         "Rank 2 on digits-1 was killed by SIGKILL; 3 others were stopped",
         "RankKilled",
         {"Failed": "2", "Stopped": "0-1,3"},
     ),
     Case(
-        "an exit code of the script's own, of the same number",
+        "a script that exits with the exit code of a lost peer",
         facts(
-            first(
+            head_node(
                 exited_rank(0, 1.0, exit_code=14),
-                terminated_rank(1, 1.3),
-                launched=mpirun(1.6, 14, lines=OPEN_MPI_EXIT),
+                rank_after_sigterm(1, 1.3),
+                launcher=exited_mpirun(1.6, 14, lines=OPEN_MPI_EXIT),
             ),
-            stopped_node(1, terminated_rank(2, 1.3), terminated_rank(3, 1.3)),
+            stopped_node(1, rank_after_sigterm(2, 1.3), rank_after_sigterm(3, 1.3)),
         ),
         "Rank 0 on digits-0 failed with exit code 14; 3 others were stopped",
         "RankFailed",
         {"Failed": "0", "Stopped": "1-3"},
     ),
     Case(
-        "Hydra: kill -9, the others get it too",
+        "Hydra: kill -9, and mpirun kills the others in the same way",
         facts(
-            first(killed(0, 1.02), killed(1, 1.02), launched=mpirun(1.1, 9, lines=HYDRA)),
-            stopped_node(1, exited_rank(2, 1.01, reason="WrapperLost"), killed(3, 1.0)),
+            head_node(
+                rank_after_sigkill(0, 1.02),
+                rank_after_sigkill(1, 1.02),
+                launcher=exited_mpirun(1.1, 9, lines=HYDRA_RANK_KILLED),
+            ),
+            stopped_node(1, exited_rank(2, 1.01, reason="WrapperLost"), rank_after_sigkill(3, 1.0)),
         ),
         "Rank 3 on digits-1 was killed by SIGKILL; 3 others were stopped",
         "RankKilled",
         {"Failed": "3", "Stopped": "0-2"},
     ),
     Case(
-        "Hydra: exit code, and the others' ends seem to have come before it",
+        "Hydra: exit code, and the reported times of the others' ends are earlier",
         facts(
-            first(killed(0, 0.95), exited_rank(1, 1.0, exit_code=3), launched=mpirun(1.1, 9, lines=HYDRA)),
-            stopped_node(1, killed(2, 0.9), killed(3, 0.9)),
+            head_node(
+                rank_after_sigkill(0, 0.95),
+                exited_rank(1, 1.0, exit_code=3),
+                launcher=exited_mpirun(1.1, 9, lines=HYDRA_RANK_KILLED),
+            ),
+            stopped_node(1, rank_after_sigkill(2, 0.9), rank_after_sigkill(3, 0.9)),
         ),
         "Rank 1 on digits-0 failed with exit code 3; 3 others were stopped",
         "RankFailed",
         {"Failed": "1", "Stopped": "0,2-3"},
     ),
     Case(
-        "killed long before another failed in its own words",
+        "a rank is killed long before another one fails with an error",
         facts(
-            first(killed(0, 1.0), exited_rank(1, 1.5, exit_code=1, lines=("KeyError: 0",)), launched=mpirun(2, 137)),
-            stopped_node(1, terminated_rank(2, 1.6), terminated_rank(3, 1.6)),
+            head_node(
+                rank_after_sigkill(0, 1.0),
+                exited_rank(1, 1.5, exit_code=1, lines=("KeyError: 0",)),
+                launcher=exited_mpirun(2, 137),
+            ),
+            stopped_node(1, rank_after_sigterm(2, 1.6), rank_after_sigterm(3, 1.6)),
         ),
         "Rank 0 on digits-0 was killed by SIGKILL; 2 others were stopped, 1 failing too",
         "RankKilled",
         {"Failed": "0-1", "Stopped": "2-3"},
     ),
     Case(
-        "Hydra, an mpirun of the owner's: MPI_Abort is among mpirun's words, and another rank's end is the first",
+        "Hydra in spec.command: MPI_Abort is in mpirun's output, and another rank's end is the first",
         facts(
-            first(killed(0, 1.04), killed(1, 1.03), launched=mpirun(1.02, 1, lines=("ValueError: a", *HYDRA_ABORT))),
-            finished_node(1, killed(2, 1.01), killed(3, 1.0)),
+            head_node(
+                rank_after_sigkill(0, 1.04),
+                rank_after_sigkill(1, 1.03),
+                launcher=exited_mpirun(1.02, 1, lines=("ValueError: a", *HYDRA_ABORT)),
+            ),
+            finished_node(1, rank_after_sigkill(2, 1.01), rank_after_sigkill(3, 1.0)),
         ),
         "mpirun on digits-0 failed with exit code 1: ValueError: a; 4 ranks were stopped",
         "LauncherFailed",
@@ -209,10 +233,12 @@ CASES = (
     Case(
         "Hydra: MPI_Abort, and all are killed at once",
         facts(
-            first(
-                killed(0, 1.0), exited_rank(1, 1.001, signal=9, lines=HYDRA_ABORT), launched=mpirun(1.1, 3, lines=HYDRA)
+            head_node(
+                rank_after_sigkill(0, 1.0),
+                exited_rank(1, 1.001, signal=9, lines=HYDRA_ABORT),
+                launcher=exited_mpirun(1.1, 3, lines=HYDRA_RANK_KILLED),
             ),
-            stopped_node(1, killed(2, 1.0), killed(3, 1.0)),
+            stopped_node(1, rank_after_sigkill(2, 1.0), rank_after_sigkill(3, 1.0)),
         ),
         "Rank 1 on digits-0 called MPI_Abort: Abort(3) on node 1 (rank 1 in comm 0): application called "
         "MPI_Abort(MPI_COMM_WORLD, 3) - process 1; 3 others were stopped",
@@ -220,12 +246,14 @@ CASES = (
         {"Failed": "1", "Stopped": "0,2-3"},
     ),
     Case(
-        "a rank that leaves early",
+        "a rank that exits early",
         facts(
-            first(
-                exited_rank(0, 1.0, exit_code=0), terminated_rank(1, 1.3), launched=mpirun(1.5, 1, lines=OPEN_MPI_EARLY)
+            head_node(
+                exited_rank(0, 1.0, exit_code=0),
+                rank_after_sigterm(1, 1.3),
+                launcher=exited_mpirun(1.5, 1, lines=OPEN_MPI_EARLY_EXIT),
             ),
-            stopped_node(1, terminated_rank(2, 1.4), terminated_rank(3, 1.4)),
+            stopped_node(1, rank_after_sigterm(2, 1.4), rank_after_sigterm(3, 1.4)),
         ),
         "Rank 0 on digits-0 ended early with exit code 0; rank 1 on digits-0 then was killed by SIGTERM; "
         "2 others were stopped",
@@ -233,10 +261,14 @@ CASES = (
         {"Succeeded": "0", "Failed": "1", "Stopped": "2-3"},
     ),
     Case(
-        "Hydra: a rank that leaves early, and the others are killed",
+        "Hydra: a rank that exits early, and the others are killed",
         facts(
-            first(killed(0, 1.02), killed(1, 1.02), launched=mpirun(1.1, 9, lines=HYDRA)),
-            stopped_node(1, exited_rank(2, 1.0, exit_code=0), killed(3, 1.01)),
+            head_node(
+                rank_after_sigkill(0, 1.02),
+                rank_after_sigkill(1, 1.02),
+                launcher=exited_mpirun(1.1, 9, lines=HYDRA_RANK_KILLED),
+            ),
+            stopped_node(1, exited_rank(2, 1.0, exit_code=0), rank_after_sigkill(3, 1.01)),
         ),
         "Rank 2 on digits-1 ended early with exit code 0; rank 3 on digits-1 then was killed by SIGKILL; "
         "2 others were stopped",
@@ -244,12 +276,12 @@ CASES = (
         {"Succeeded": "2", "Failed": "3", "Stopped": "0-1"},
     ),
     Case(
-        "Open MPI 5: a rank that leaves early, and mpirun has the words about it",
+        "Open MPI 5: a rank that exits early, and mpirun's output has the error",
         facts(
-            first(
+            head_node(
                 exited_rank(0, 1.02, exit_code=14),
                 stopped_rank(1, 1.4),
-                launched=mpirun(1.5, 14, lines=OPEN_MPI_SOCKET),
+                launcher=exited_mpirun(1.5, 14, lines=OPEN_MPI_SOCKET_CLOSED),
             ),
             stopped_node(1, exited_rank(2, 1.0, exit_code=0), stopped_rank(3, 1.4)),
         ),
@@ -259,10 +291,12 @@ CASES = (
         {"Succeeded": "2", "Failed": "0", "Stopped": "1,3"},
     ),
     Case(
-        "Open MPI 5: a rank that leaves early on a busy machine, where the others notice it late",
+        "Open MPI 5: a rank that exits early on a busy machine, where the others notice it late",
         facts(
-            first(
-                exited_rank(0, 3.1, exit_code=14), stopped_rank(1, 3.4), launched=mpirun(3.5, 14, lines=OPEN_MPI_SOCKET)
+            head_node(
+                exited_rank(0, 3.1, exit_code=14),
+                stopped_rank(1, 3.4),
+                launcher=exited_mpirun(3.5, 14, lines=OPEN_MPI_SOCKET_CLOSED),
             ),
             stopped_node(1, exited_rank(2, 1.0, exit_code=0), stopped_rank(3, 3.4)),
         ),
@@ -272,10 +306,12 @@ CASES = (
         {"Succeeded": "2", "Failed": "0", "Stopped": "1,3"},
     ),
     Case(
-        "Open MPI 5: a rank that leaves early, and its end is seen after another's",
+        "Open MPI 5: a rank that exits early, and the reported time of its end is after another's",
         facts(
-            first(
-                exited_rank(0, 0.9, exit_code=14), stopped_rank(1, 3.4), launched=mpirun(3.5, 14, lines=OPEN_MPI_SOCKET)
+            head_node(
+                exited_rank(0, 0.9, exit_code=14),
+                stopped_rank(1, 3.4),
+                launcher=exited_mpirun(3.5, 14, lines=OPEN_MPI_SOCKET_CLOSED),
             ),
             stopped_node(1, exited_rank(2, 1.0, exit_code=0), stopped_rank(3, 3.4)),
         ),
@@ -285,29 +321,39 @@ CASES = (
         {"Succeeded": "2", "Failed": "0", "Stopped": "1,3"},
     ),
     Case(
-        "killed long after others were done",
+        "a rank is killed long after the others succeeded",
         facts(
-            first(exited_rank(0, 1.0, exit_code=0), exited_rank(1, 1.0, exit_code=0), launched=mpirun(4, 137)),
-            stopped_node(1, killed(2, 3.9), exited_rank(3, 1.0, exit_code=0)),
+            head_node(
+                exited_rank(0, 1.0, exit_code=0), exited_rank(1, 1.0, exit_code=0), launcher=exited_mpirun(4, 137)
+            ),
+            stopped_node(1, rank_after_sigkill(2, 3.9), exited_rank(3, 1.0, exit_code=0)),
         ),
         "Rank 2 on digits-1 was killed by SIGKILL; 3 others were done",
         "RankKilled",
         {"Succeeded": "0-1,3", "Failed": "2"},
     ),
     Case(
-        "Hydra: kill -9, and mpirun falls over what it does about it",
+        "Hydra: kill -9, and mpirun crashes while it ends the others",
         facts(
-            first(killed(0, 1.09), killed(1, 1.09), launched=mpirun(1.02, 255, lines=HYDRA_LOST)),
-            stopped_node(1, killed(2, 1.0), killed(3, 1.004)),
+            head_node(
+                rank_after_sigkill(0, 1.09),
+                rank_after_sigkill(1, 1.09),
+                launcher=exited_mpirun(1.02, 255, lines=HYDRA_ASSERTION_FAILED),
+            ),
+            stopped_node(1, rank_after_sigkill(2, 1.0), rank_after_sigkill(3, 1.004)),
         ),
         "Rank 2 on digits-1 was killed by SIGKILL; 3 others were stopped",
         "RankKilled",
         {"Failed": "2", "Stopped": "0-1,3"},
     ),
     Case(
-        "Open MPI 4 crashes when it has ended its ranks",
+        "Open MPI 4: mpirun crashes after it has ended its ranks",
         facts(
-            first(terminated_rank(0, 1.55), stopped_rank(1, 1.6), launched=after_stop(mpirun(1.6, signal=11))),
+            head_node(
+                rank_after_sigterm(0, 1.55),
+                stopped_rank(1, 1.6),
+                launcher=stopped_by_agent(exited_mpirun(1.6, signal=11)),
+            ),
             stopped_node(1, exited_rank(2, 1.0, exit_code=0), stopped_rank(3, 1.61)),
         ),
         "Rank 2 on digits-1 ended early with exit code 0; rank 0 on digits-0 then was killed by SIGTERM; "
@@ -318,7 +364,7 @@ CASES = (
     Case(
         "the daemons can't be started",
         facts(
-            first(starting_rank(0), starting_rank(1), launched=mpirun(1.0, 255, lines=NO_DAEMON)),
+            head_node(starting_rank(0), starting_rank(1), launcher=exited_mpirun(1.0, 255, lines=OPEN_MPI_NO_DAEMON)),
             stopped_node(1, starting_rank(2), starting_rank(3)),
         ),
         "mpirun on digits-0 failed with exit code 255: Local host: algo-1 Remote host: algo-2 Daemon exit status: 255 "
@@ -327,9 +373,11 @@ CASES = (
         {"Pending": "0-3"},
     ),
     Case(
-        "only muster's message is shown",
+        "the message has only muster's own line of mpirun's output",
         facts(
-            first(launched=mpirun(1.0, 255, lines=("muster: algo-2 can't be reached", "Launch proxy failed."))),
+            head_node(
+                launcher=exited_mpirun(1.0, 255, lines=("muster: algo-2 can't be reached", "Launch proxy failed."))
+            ),
             stopped_node(1),
         ),
         "mpirun on digits-0 failed with exit code 255: algo-2 can't be reached; 4 ranks were not started",
@@ -337,20 +385,22 @@ CASES = (
         {"Pending": "0-3"},
     ),
     Case(
-        "mpirun was killed, and its ranks with it",
+        "mpirun is killed, and its ranks end with it",
         facts(
-            first(killed(0, 1.1), terminated_rank(1, 1.1), launched=mpirun(1.0, signal=9)),
-            stopped_node(1, killed(2, 1.2), stopped_rank(3, 1.2)),
+            head_node(rank_after_sigkill(0, 1.1), rank_after_sigterm(1, 1.1), launcher=exited_mpirun(1.0, signal=9)),
+            stopped_node(1, rank_after_sigkill(2, 1.2), stopped_rank(3, 1.2)),
         ),
         "mpirun on digits-0 was killed by SIGKILL; 4 ranks were stopped",
         "LauncherFailed",
         {"Stopped": "0-3"},
     ),
     Case(
-        "mpirun failed though all ranks did their work",
+        "mpirun fails although all ranks succeeded",
         facts(
-            first(
-                exited_rank(0, 1, exit_code=0), exited_rank(1, 1, exit_code=0), launched=mpirun(1.1, 1, lines=("oops",))
+            head_node(
+                exited_rank(0, 1, exit_code=0),
+                exited_rank(1, 1, exit_code=0),
+                launcher=exited_mpirun(1.1, 1, lines=("oops",)),
             ),
             stopped_node(1, exited_rank(2, 1, exit_code=0), exited_rank(3, 1, exit_code=0)),
         ),
@@ -359,9 +409,13 @@ CASES = (
         {"Succeeded": "0-3"},
     ),
     Case(
-        "a node was lost",
+        "a node is lost",
         facts(
-            first(killed(0, 1.1), killed(1, 1.1), launched=mpirun(1.2, 1, lines=("lost communication",))),
+            head_node(
+                rank_after_sigkill(0, 1.1),
+                rank_after_sigkill(1, 1.1),
+                launcher=exited_mpirun(1.2, 1, lines=("lost communication",)),
+            ),
             node(
                 1,
                 agent(1, AgentPhase.RUNNING, [rank(2), rank(3)]),
@@ -376,9 +430,13 @@ CASES = (
         {"Failed": "2-3", "Stopped": "0-1"},
     ),
     Case(
-        "a user stopped a node",
+        "something other than muster stops a node",
         facts(
-            first(terminated_rank(0, 1.3), terminated_rank(1, 1.3), launched=mpirun(1.5, 1, lines=("lost node",))),
+            head_node(
+                rank_after_sigterm(0, 1.3),
+                rank_after_sigterm(1, 1.3),
+                launcher=exited_mpirun(1.5, 1, lines=("lost node",)),
+            ),
             with_sigterm(stopped_node(1, stopped_rank(2, 1.1), stopped_rank(3, 1.1)), 1.0, final_since=1.6),
         ),
         "digits-1 was stopped, but not by muster; 2 others were stopped",
@@ -386,12 +444,12 @@ CASES = (
         {"Stopped": "0-3"},
     ),
     Case(
-        "another world",
+        "a wrong world",
         facts(
-            first(
-                exited_rank(0, 1.0, exit_code=65, reason="WorldSizeMismatch", lines=OTHER_WORLD),
-                exited_rank(1, 1.0, exit_code=65, reason="WorldSizeMismatch", lines=OTHER_WORLD),
-                launched=mpirun(1.1, 65, lines=OPEN_MPI_EXIT),
+            head_node(
+                exited_rank(0, 1.0, exit_code=65, reason="WorldSizeMismatch", lines=WRONG_WORLD_LINES),
+                exited_rank(1, 1.0, exit_code=65, reason="WorldSizeMismatch", lines=WRONG_WORLD_LINES),
+                launcher=exited_mpirun(1.1, 65, lines=OPEN_MPI_EXIT),
             ),
             stopped_node(1),
         ),
@@ -400,27 +458,29 @@ CASES = (
         {"Failed": "0-1", "Pending": "2-3"},
     ),
     Case(
-        "another world of an mpirun of the owner's own",
-        facts(unfit(first(rank(0), rank(1), launched=mpirun(1.1, 1)), ONE_NODE), stopped_node(1)),
+        "a wrong world from an mpirun in spec.command",
+        facts(
+            with_wrong_world(head_node(rank(0), rank(1), launcher=exited_mpirun(1.1, 1)), WRONG_WORLD), stopped_node(1)
+        ),
         "mpirun gave a world of 4 ranks on one node; the job asks for 2 nodes x 2 ranks; 2 others were not started",
         "WorldSizeMismatch",
         {"Unknown": "0-1", "Pending": "2-3"},
     ),
     Case(
-        "ranks that aren't numbered node by node",
-        facts(unfit(first(rank(0), launched=mpirun(1.1, 1)), ODD_RANK), stopped_node(1)),
+        "ranks that are not numbered node by node",
+        facts(with_wrong_world(head_node(rank(0), launcher=exited_mpirun(1.1, 1)), WRONG_RANK), stopped_node(1)),
         "The job asked for 4 ranks (2 nodes x 2), but on digits-0 a process reports to be rank 2; the node has ranks "
         "0 to 1; 2 others were not started",
         "WorldSizeMismatch",
         {"Unknown": "0", "Pending": "1-3"},
     ),
     Case(
-        "another world size, which is unknown",
+        "a wrong world size that the output does not name",
         facts(
-            first(
-                terminated_rank(0, 0.9),
+            head_node(
+                rank_after_sigterm(0, 0.9),
                 exited_rank(1, 1.0, exit_code=65, reason="WorldSizeMismatch"),
-                launched=mpirun(2, 65),
+                launcher=exited_mpirun(2, 65),
             ),
             stopped_node(1),
         ),
@@ -430,9 +490,9 @@ CASES = (
         {"Failed": "1", "Stopped": "0", "Pending": "2-3"},
     ),
     Case(
-        "mpirun was content with half the world",
+        "mpirun starts only half of the ranks and succeeds",
         facts(
-            first(exited_rank(0, 1, exit_code=0), exited_rank(1, 1, exit_code=0), launched=mpirun(1.1, 0)),
+            head_node(exited_rank(0, 1, exit_code=0), exited_rank(1, 1, exit_code=0), launcher=exited_mpirun(1.1, 0)),
             stopped_node(1),
         ),
         "The job asked for 4 ranks (2 nodes x 2), 2 were seen (0-1) when mpirun ended with exit code 0",
@@ -440,9 +500,11 @@ CASES = (
         {"Succeeded": "0-1", "Pending": "2-3"},
     ),
     Case(
-        "mpirun isn't there",
+        "mpirun does not exist",
         facts(
-            first(launched=for_reason(mpirun(0.1, 127, lines=("muster: no mpirun on PATH",)), "CommandNotFound")),
+            head_node(
+                launcher=with_reason(exited_mpirun(0.1, 127, lines=("muster: no mpirun on PATH",)), "CommandNotFound")
+            ),
             stopped_node(1),
         ),
         "mpirun on digits-0 could not start: no mpirun on PATH; 4 ranks were not started",
@@ -450,9 +512,9 @@ CASES = (
         {"Pending": "0-3"},
     ),
     Case(
-        "all is well",
+        "all ranks succeed",
         facts(
-            first(exited_rank(0, 1, exit_code=0), exited_rank(1, 1, exit_code=0), launched=mpirun(1.1, 0)),
+            head_node(exited_rank(0, 1, exit_code=0), exited_rank(1, 1, exit_code=0), launcher=exited_mpirun(1.1, 0)),
             stopped_node(1, exited_rank(2, 1, exit_code=0), exited_rank(3, 1, exit_code=0)),
         ),
         "All 4 ranks succeeded",
@@ -463,75 +525,91 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_status_names_the_cause(case: Case) -> None:
+def test_the_message_names_the_root_cause(case: Case) -> None:
     status = compute_status(mpi_job(), Status(), case.facts, 1e10)
 
     assert status.message == case.message
     assert status.ranks is not None
     assert {entry.state: entry.ranks for entry in status.ranks.by_state} == case.states
-    (told,) = (entry for entry in status.conditions if entry.type in ("Complete", "Failed") and entry.status == "True")
-    assert told.reason == case.reason
+    (condition,) = (
+        entry for entry in status.conditions if entry.type in ("Complete", "Failed") and entry.status == "True"
+    )
+    assert condition.reason == case.reason
 
 
-def test_ranks_of_an_mpirun_of_the_owners_own_may_have_been_missed() -> None:
+def test_the_message_says_that_muster_may_have_missed_ranks_of_an_mpirun_in_the_command() -> None:
     job = mpi_job()
     job = job.model_copy(update={"spec": job.spec.model_copy(update={"command": ("/opt/bin/mpirun", "./train")})})
-    nothing_seen = facts(
-        first(starting_rank(0), starting_rank(1), launched=mpirun(1.1, 0)),
+    job_facts = facts(
+        head_node(starting_rank(0), starting_rank(1), launcher=exited_mpirun(1.1, 0)),
         stopped_node(1, starting_rank(2), starting_rank(3)),
     )
 
-    assert compute_status(job, Status(), nothing_seen, 1e10).message == (
+    assert compute_status(job, Status(), job_facts, 1e10).message == (
         "The job asked for 4 ranks (2 nodes x 2), none were seen when mpirun ended with exit code 0; "
         "if they ran, remove mpirun from spec.command, so that muster starts it"
     )
 
 
-def wrong_world(other: NodeFacts) -> JobFacts:
-    lost = [exited_rank(each, 1.0, exit_code=65, reason="WorldSizeMismatch", lines=OTHER_WORLD) for each in (0, 1)]
-    return facts(first(*lost, launched=mpirun(1.1, 65, lines=OPEN_MPI_EXIT)), other)
+def facts_with_wrong_world(other: NodeFacts) -> JobFacts:
+    failed_ranks = [
+        exited_rank(each, 1.0, exit_code=65, reason="WorldSizeMismatch", lines=WRONG_WORLD_LINES) for each in (0, 1)
+    ]
+    return facts(head_node(*failed_ranks, launcher=exited_mpirun(1.1, 65, lines=OPEN_MPI_EXIT)), other)
 
 
-def test_ranks_that_no_launcher_has_started_are_not_called_running_while_the_job_is_stopped() -> None:
+def test_ranks_that_were_not_started_are_not_running_while_the_job_stops() -> None:
     status = compute_status(
-        mpi_job(), Status(), wrong_world(running_node(1, starting_rank(2), starting_rank(3))), START + 2
+        mpi_job(), Status(), facts_with_wrong_world(running_node(1, starting_rank(2), starting_rank(3))), START + 2
     )
 
     assert status.phase == "Stopping"
-    assert status.message == f"{ONE_NODE}; 2 others were not started yet"
+    assert status.message == f"{WRONG_WORLD}; 2 others were not started yet"
 
 
-def test_ranks_that_no_launcher_has_started_are_pending_though_their_agent_has_left() -> None:
-    gone = replace(stopped_node(1, starting_rank(2), starting_rank(3)), process=exited_process(2.0, 0))
-    status = compute_status(mpi_job(), Status(), wrong_world(gone), 1e10)
+def test_ranks_that_were_not_started_are_pending_after_their_agent_has_exited() -> None:
+    exited_node = replace(stopped_node(1, starting_rank(2), starting_rank(3)), process=exited_process(2.0, 0))
+    status = compute_status(mpi_job(), Status(), facts_with_wrong_world(exited_node), 1e10)
 
     assert status.ranks is not None
     assert {entry.state: entry.ranks for entry in status.ranks.by_state} == {"Failed": "0-1", "Pending": "2-3"}
-    assert status.message == f"{ONE_NODE}; 2 others were not started"
+    assert status.message == f"{WRONG_WORLD}; 2 others were not started"
 
 
-def test_no_rank_is_named_before_the_first_one_is_known() -> None:
-    """Hydra kills all ranks, and the report of the node whose rank was killed from outside arrives last."""
-    rest = running_node(1, rank(2), rank(3))
-    waiting = compute_status(
-        mpi_job(), Status(), facts(running_node(0, killed(0, 1.02), killed(1, 1.02)), rest), START + 1.1
+def test_the_message_names_no_rank_before_all_nodes_have_reported() -> None:
+    """Hydra kills all ranks, and the report about the rank that failed first arrives last."""
+    second_node = running_node(1, rank(2), rank(3))
+    early_status = compute_status(
+        mpi_job(),
+        Status(),
+        facts(running_node(0, rank_after_sigkill(0, 1.02), rank_after_sigkill(1, 1.02)), second_node),
+        START + 1.1,
     )
     current = facts(
-        first(killed(0, 1.02), killed(1, 1.02), launched=mpirun(1.1, 9, lines=HYDRA)),
-        stopped_node(1, killed(2, 1.0), killed(3, 1.01)),
+        head_node(
+            rank_after_sigkill(0, 1.02),
+            rank_after_sigkill(1, 1.02),
+            launcher=exited_mpirun(1.1, 9, lines=HYDRA_RANK_KILLED),
+        ),
+        stopped_node(1, rank_after_sigkill(2, 1.0), rank_after_sigkill(3, 1.01)),
     )
 
-    assert waiting.phase == "Stopping"
-    assert waiting.message == "2 of 4 ranks were killed or failed; the first one is known once all nodes have ended"
-    assert compute_status(mpi_job(), waiting, current, START + 2).message.startswith(
+    assert early_status.phase == "Stopping"
+    assert (
+        early_status.message == "2 of 4 ranks were killed or failed; the first one is known once all nodes have ended"
+    )
+    assert compute_status(mpi_job(), early_status, current, START + 2).message.startswith(
         "Rank 2 on digits-1 was killed by SIGKILL"
     )
 
 
-def test_a_rank_that_failed_in_its_own_words_is_named_at_once() -> None:
-    own = exited_rank(1, 1.0, exit_code=1, lines=("KeyError: 0",))
+def test_the_message_names_a_rank_that_failed_with_an_error_at_once() -> None:
+    failed_rank = exited_rank(1, 1.0, exit_code=1, lines=("KeyError: 0",))
     status = compute_status(
-        mpi_job(), Status(), facts(running_node(0, rank(0), own), running_node(1, rank(2), rank(3))), START + 1.1
+        mpi_job(),
+        Status(),
+        facts(running_node(0, rank(0), failed_rank), running_node(1, rank(2), rank(3))),
+        START + 1.1,
     )
 
     assert status.message == "Rank 1 on digits-0 failed with exit code 1: KeyError: 0; 3 others were still running"

@@ -85,7 +85,7 @@ CASES = (
         "4 of 4 ranks run; no step count (not Python)",
     ),
     (
-        facts(running_node(0, rank(0), rank(1), heard=9), running_node(1, rank(2), rank(3), heard=-6)),
+        facts(running_node(0, rank(0), rank(1), reported_at=9), running_node(1, rank(2), rank(3), reported_at=-6)),
         "Running",
         "2 of 4 ranks run; 2 unknown: digits-1 has not reported since 2025-11-21T04:04:59Z",
     ),
@@ -118,7 +118,7 @@ def test_where_no_rank_has_taken_a_step_none_is_counted() -> None:
 
 
 def test_ranks_of_a_silent_node_are_unknown_and_not_running() -> None:
-    current = facts(running_node(0, rank(0), rank(1), heard=9), running_node(1, rank(2), rank(3), heard=-6))
+    current = facts(running_node(0, rank(0), rank(1), reported_at=9), running_node(1, rank(2), rank(3), reported_at=-6))
 
     status = compute_status(job(), Status(), current, START + 10)
 
@@ -198,7 +198,7 @@ def before(step: int, seconds: float, pace: float | None) -> Status:
     ],
 )
 def test_the_pace(previous: Status, step: int, stepped: float, heard: float, pace: float | None) -> None:
-    current = facts(running_node(0, at(stepped, step, 0), heard=heard))
+    current = facts(running_node(0, at(stepped, step, 0), reported_at=heard))
 
     status = compute_status(job(1, 1), previous, current, START + heard)
 
@@ -218,7 +218,9 @@ def test_there_is_no_pace_once_no_rank_runs() -> None:
 
 @pytest.mark.parametrize(("more", "slowest"), [(22, None), (50, 1), (0, 0)])
 def test_counts_of_two_nodes_are_compared_at_one_moment(more: int, slowest: int | None) -> None:
-    current = facts(running_node(0, at(20, 100 + more, 0), heard=20), running_node(1, at(15, 100, 1), heard=15))
+    current = facts(
+        running_node(0, at(20, 100 + more, 0), reported_at=20), running_node(1, at(15, 100, 1), reported_at=15)
+    )
 
     status = compute_status(job(2, 1), before(95, 10, 4.0), current, START + 20)
 
@@ -312,7 +314,7 @@ def test_deadlines_say_which_field_set_them() -> None:
     long = compute_status(
         job(deadline=60),
         Status(),
-        facts(*(running_node(n, rank(2 * n), rank(2 * n + 1), heard=50) for n in (0, 1))),
+        facts(*(running_node(n, rank(2 * n), rank(2 * n + 1), reported_at=50) for n in (0, 1))),
         T0 + 61,
     )
 
