@@ -1,4 +1,4 @@
-"""For every sequence of faults and requests: a job restarts within its budget, once for each cause, and ends."""
+"""For any sequence of faults and requests a job restarts within its budget, once for each cause, and ends."""
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -34,29 +34,31 @@ POLICIES = st.builds(
 NODES = st.integers(0, 2)
 ROUNDS = st.integers(1, 6)
 WAITING_TIMES = st.sampled_from((1.0, 10.0, 40.0, 140.0))
-"""The longest is enough for a cut-off node to be lost."""
+"""After the longest of them muster counts a disconnected node as lost."""
 
-INFORMED_SECONDS = 40.0
-"""After this time an operator, even a new one, knows which agents report."""
+REPORTS_RECEIVED_SECONDS = 40.0
+"""The time after which any operator, even a new one, has observed which agents report."""
 
 HEARTBEAT = 4.0
 ENOUGH_ROUNDS = 400
-"""A job needs far fewer, even with the longest backoff."""
+"""The limit of rounds until a job ends. With the longest backoff it needs far fewer."""
 
 
 def job_with(policy: FailurePolicy | None, nodes: int) -> Job:
-    """Return a job that has time to start."""
+    """Return a job with a long startup timeout."""
     plain = job(nodes, 2, startup=86400)
     return plain.model_copy(update={"spec": plain.spec.model_copy(update={"failure_policy": policy})})
 
 
 class AnyFaults(RuleBasedStateMachine):
-    """A job whose ranks, pods, machines, agents and operator fail in any order, and whose user changes their mind."""
+    """A job whose ranks, pods, machines, agents and operator fail in any order while its user changes the spec."""
 
-    @initialize(policy=st.one_of(POLICIES, POLICIES, st.none()), nodes=st.integers(1, 3), stays_cut=st.booleans())
-    def create_job(self, policy: FailurePolicy | None, nodes: int, *, stays_cut: bool) -> None:
+    @initialize(
+        policy=st.one_of(POLICIES, POLICIES, st.none()), nodes=st.integers(1, 3), stays_disconnected=st.booleans()
+    )
+    def create_job(self, policy: FailurePolicy | None, nodes: int, *, stays_disconnected: bool) -> None:
         """Apply the job, and start it."""
-        self.policy, self.stays_cut = policy, stays_cut
+        self.policy, self.stays_disconnected = policy, stays_disconnected
         self.world, self.nodes = new_disturbed_world(self.make_job(policy, nodes))
         self.records: list[RestartRecord] = []
         self.causes = self.requests = self.suspensions = 0
@@ -68,7 +70,7 @@ class AnyFaults(RuleBasedStateMachine):
         return job_with(policy, nodes)
 
     def reconcile(self, rounds: int = 1, *, applied: int | None = None) -> None:
-        """Run rounds, and check each decision."""
+        """Run rounds and check each decision."""
         for _ in range(rounds):
             before = self.world.status
             for node in self.nodes:
@@ -79,7 +81,7 @@ class AnyFaults(RuleBasedStateMachine):
             self._record_restarts()
 
     def _check_ranks(self) -> None:
-        """Two attempts never run at once, not even if the operator can't observe one of them."""
+        """Check that ranks of at most one attempt run, including ranks that the operator can't observe."""
         if self.policy is not None:
             assert len({node.attempt for node in self.nodes if node.runs_ranks}) <= 1, "two attempts run at once"
 
@@ -117,26 +119,26 @@ class AnyFaults(RuleBasedStateMachine):
         return self.nodes if members is None else [self.nodes[member] for member in members]
 
     def node(self, number: int) -> DisturbedNode:
-        """Return one of the job's nodes."""
+        """Return a node of the job. `number` may exceed the number of nodes."""
         return self.nodes[number % len(self.nodes)]
 
     @rule(rounds=ROUNDS)
     def wait(self, rounds: int) -> None:
-        """Nothing happens."""
+        """Run rounds without an event."""
         self.reconcile(rounds)
 
     @rule(seconds=WAITING_TIMES)
     def pass_time(self, seconds: float) -> None:
-        """Time passes, with a decision at each heartbeat."""
+        """Let time pass, with a round at each heartbeat."""
         until = self.world.now + seconds
         while self.world.now < until:
             self.world.now += min(HEARTBEAT, until - self.world.now)
             self.reconcile()
-        if seconds >= INFORMED_SECONDS:
+        if seconds >= REPORTS_RECEIVED_SECONDS:
             self._check_shown_ranks()
 
     def _check_shown_ranks(self) -> None:
-        """No rank is shown as running that has ended, or whose agent does not report."""
+        """Check that ranks without reports do not count as running, nor ranks that have ended."""
         status = self.world.status
         reporting = [
             node
@@ -147,14 +149,14 @@ class AnyFaults(RuleBasedStateMachine):
         assert status.phase != "Running" or status.ranks is None or status.ranks.running <= running, status.message
 
     @rule(seconds=st.sampled_from((1.0, 20.0)))
-    def jump(self, seconds: float) -> None:
-        """Nothing decides for some time: the operator is busy, or its machine sleeps."""
+    def skip_time(self, seconds: float) -> None:
+        """Run no round for some time: the operator is busy, or its machine is suspended."""
         self.world.now += seconds
         self.reconcile()
 
     @rule(number=NODES, code=st.sampled_from((7, 7, IGNORED_CODE, FATAL_CODE)), rounds=ROUNDS)
     def fail_rank(self, number: int, code: int, rounds: int) -> None:
-        """A rank fails, with an error of its own."""
+        """Let a rank fail with an error in its output."""
         ranks = [rank for rank in self.node(number).ranks if rank.ended_at is None]
         if ranks and self.node(number).is_alive:
             self.causes += 1
@@ -163,7 +165,7 @@ class AnyFaults(RuleBasedStateMachine):
 
     @rule(number=NODES, rounds=ROUNDS)
     def kill_all_ranks(self, number: int, rounds: int) -> None:
-        """The kernel kills a node's ranks."""
+        """Kill all ranks of a node, as the kernel does."""
         if self.node(number).is_alive:
             self.causes += 1
             for rank in self.node(number).ranks:
@@ -172,78 +174,78 @@ class AnyFaults(RuleBasedStateMachine):
 
     @rule(number=NODES, rounds=ROUNDS)
     def kill_container(self, number: int, rounds: int) -> None:
-        """A pod's container is killed with its agent."""
+        """Kill the container of a pod, and the agent with it."""
         self.causes += 1
         self.world.kill_container(number % len(self.nodes))
         self.reconcile(rounds)
 
     @rule(number=NODES, rounds=ROUNDS)
     def delete_pod(self, number: int, rounds: int) -> None:
-        """A pod is deleted at once."""
+        """Delete a pod without a grace period."""
         self.causes += 1
         self.node(number).delete(self.world.now, 30.0)
         self.reconcile(rounds)
 
     @rule(number=NODES, rounds=ROUNDS)
     def drain(self, number: int, rounds: int) -> None:
-        """A pod is deleted with its grace period."""
+        """Delete a pod with its grace period."""
         self.causes += 1
         self.node(number).drain(self.world.now)
         self.reconcile(rounds)
 
     @rule(number=NODES, rounds=ROUNDS)
     def disconnect(self, number: int, rounds: int) -> None:
-        """A machine loses its network."""
+        """Disconnect a machine."""
         self.causes += 1
         self.node(number).disconnect(self.world.now)
         self.reconcile(rounds)
 
     @rule(number=NODES, rounds=ROUNDS)
     def reconnect(self, number: int, rounds: int) -> None:
-        """A machine gets its network back."""
+        """Reconnect a machine."""
         self.node(number).reconnect(self.world.now)
         self.reconcile(rounds)
 
     @rule(number=NODES, rounds=ROUNDS)
     def freeze_or_thaw(self, number: int, rounds: int) -> None:
-        """An agent stops doing anything, or goes on."""
+        """Freeze an agent, or let it continue."""
         self.node(number).is_frozen = not self.node(number).is_frozen
         self.reconcile(rounds)
 
     @rule(number=NODES, rounds=ROUNDS)
     def hold_or_release_reports(self, number: int, rounds: int) -> None:
-        """A node's reports are delayed, or arrive all at once."""
+        """Delay the reports of a node, or deliver all delayed ones."""
         self.node(number).are_reports_held = not self.node(number).are_reports_held
         self.reconcile(rounds)
 
     @rule(number=NODES, index=st.integers(0, 39), rounds=ROUNDS)
     def repeat_report(self, number: int, index: int, rounds: int) -> None:
-        """An earlier report arrives again."""
+        """Deliver an earlier report again."""
         self.node(number).repeat_report(index, self.world.now)
         self.reconcile(rounds)
 
     @rule(number=NODES)
     def delay_next_pod(self, number: int) -> None:
-        """The node's next pod waits for its image."""
+        """Delay the start of the node's next pod."""
         self.node(number).rounds_until_start = 3
 
     @rule(rounds=ROUNDS)
     def hang_or_train(self, rounds: int) -> None:
-        """All ranks wait for something that never comes, or train again."""
+        """Let all ranks hang, or let them continue."""
         self.causes += self.is_training
         self.is_training = not self.is_training
         self.reconcile(rounds)
 
     @rule(value=st.integers(0, 3), rounds=ROUNDS)
     def request_restart(self, value: int, rounds: int) -> None:
-        """A user annotates the job."""
+        """Request a restart with the annotation."""
         self.requests += self.world.request != str(value)
         self.world.request = str(value)
         self.reconcile(rounds)
 
     @rule(rounds=ROUNDS)
     def suspend_or_resume(self, rounds: int) -> None:
-        """A user suspends the job, or resumes it."""
+        """Suspend the job, or resume it."""
         suspend = not self.world.job.spec.suspend
         self.suspensions += suspend
         self.world.job = with_suspend(self.world, suspend=suspend)
@@ -251,31 +253,31 @@ class AnyFaults(RuleBasedStateMachine):
 
     @rule(rounds=ROUNDS)
     def restart_operator(self, rounds: int) -> None:
-        """Another operator takes over, which reads the status only."""
+        """Start another operator, which knows only the status."""
         self.world.restart_operator()
         self.reconcile(rounds)
 
     @rule(applied=st.integers(0, 4), rounds=ROUNDS)
     def kill_operator(self, applied: int, rounds: int) -> None:
-        """The operator is killed between two actions."""
+        """Kill the operator between two actions."""
         self.reconcile(applied=applied)
         self.reconcile(rounds)
 
     @invariant()
-    def settles(self) -> None:
-        """Without a new fact the same decision soon finds nothing to do."""
+    def decisions_settle(self) -> None:
+        """Check that without new facts the decisions soon have no more actions."""
         for _ in range(6):
             before = self.world.status
-            # A pod on a machine that is cut off can't be killed, so the decision to kill it remains.
+            # A pod on a disconnected machine can't be killed, so each round decides to kill it.
             actions = [action for action in self.world.reconcile() if not isinstance(action, KillNode)]
             self._record_restarts()
             if not actions and self.world.status == before:
                 return
-        pytest.fail(f"it never settles: {actions}")
+        pytest.fail(f"the decisions do not settle: {actions}")
 
     @invariant()
-    def acts_once_on_each_cause(self) -> None:
-        """Each restart has a cause of its own."""
+    def each_cause_restarts_at_most_once(self) -> None:
+        """Check that each restart has a different cause."""
         assert len([record for record in self.records if record.reason == RESTART_REQUESTED]) <= self.requests
         failures = [record for record in self.records if record.reason not in PLANNED_RESTARTS]
         assert len(failures) <= self.causes
@@ -285,12 +287,12 @@ class AnyFaults(RuleBasedStateMachine):
         assert len(set(named)) == len(named), named
 
     def teardown(self) -> None:
-        """The faults end, and the ranks succeed: so does the job, or it has failed."""
+        """End the faults and let the ranks succeed. Check that the job succeeds or has failed."""
         self.is_training = True
         self.world.job = with_suspend(self.world, suspend=False)
         for node in self.nodes:
             node.is_frozen = node.are_reports_held = False
-            if not self.stays_cut or all(each.is_disconnected for each in self.members):
+            if not self.stays_disconnected or all(member.is_disconnected for member in self.members):
                 node.reconnect(self.world.now)
         for _ in range(ENOUGH_ROUNDS):
             self.reconcile()
@@ -323,17 +325,17 @@ class AnyFaults(RuleBasedStateMachine):
             assert ends == [(self.world.status.attempt, 0, False)] * (2 * len(members))
         else:
             assert self.causes, self.world.status.message
-        assert not any(node.runs_ranks and not node.is_disconnected for node in self.nodes), "a rank is left over"
+        assert not any(node.runs_ranks and not node.is_disconnected for node in self.nodes), "a rank still runs"
         assert not any(
             node.process.state is ProcessState.RUNNING and not node.is_disconnected for node in self.nodes
-        ), "an agent is left over"
+        ), "an agent still runs"
 
 
 class AnyFaultsOfElasticJobs(AnyFaults):
-    """The same with a job whose number of nodes changes."""
+    """The same for an elastic job, whose number of nodes changes."""
 
     def make_job(self, policy: FailurePolicy | None, nodes: int) -> Job:
-        """Return an elastic job of at least one node and at most one more than it begins with."""
+        """Return an elastic job of one to `nodes` + 1 nodes."""
         policy = (policy or FailurePolicy()).model_copy(update={"restart_scope": "InPlace"})
         self.policy = policy
         plain = job_with(policy, nodes)
@@ -342,35 +344,35 @@ class AnyFaultsOfElasticJobs(AnyFaults):
 
     @rule(nodes=st.integers(1, 4), rounds=ROUNDS)
     def scale(self, nodes: int, rounds: int) -> None:
-        """A user changes the number of nodes."""
+        """Change the number of nodes in the spec."""
         spec = self.world.job.spec
         count = min(nodes, len(self.nodes))
         self.world.job = self.world.job.model_copy(update={"spec": spec.model_copy(update={"nodes": count})})
         self.reconcile(rounds)
 
     @invariant()
-    def has_one_node_for_each_rank(self) -> None:
-        """No two nodes run the same rank, and the number of members stays within the limits."""
+    def each_rank_runs_on_one_node(self) -> None:
+        """Check that no two nodes run the same rank, and that the number of members stays within its limits."""
         running = [rank.number for node in self.nodes if node.is_alive for rank in node.ranks if rank.ended_at is None]
         assert len(running) == len(set(running)), running
         assert 1 <= len(self.members) <= len(self.nodes)
 
 
 def run_jobs(number: int, machine: type[AnyFaults] = AnyFaults) -> None:
-    """Run this many jobs, each with 25 events."""
-    # To shrink a job of hundreds of decisions takes minutes, and its events can be read as they are.
+    """Run `number` jobs with 25 events each."""
+    # Shrinking a failing job takes minutes. Its events are readable without it.
     phases = [Phase.reuse, Phase.generate]
-    chosen = settings(max_examples=number, stateful_step_count=25, deadline=None, phases=phases)
-    run_state_machine_as_test(machine, settings=settings(chosen, suppress_health_check=list(HealthCheck)))
+    job_settings = settings(max_examples=number, stateful_step_count=25, deadline=None, phases=phases)
+    run_state_machine_as_test(machine, settings=settings(job_settings, suppress_health_check=list(HealthCheck)))
 
 
 @pytest.mark.hypothesis
-def test_a_job_restarts_within_its_budget_and_ends() -> None:
+def test_a_job_with_any_faults_restarts_within_its_budget_and_ends() -> None:
     run_jobs(examples(30))
 
 
 @pytest.mark.hypothesis
-def test_an_elastic_job_keeps_its_limits_and_ends() -> None:
+def test_an_elastic_job_with_any_faults_keeps_its_limits_and_ends() -> None:
     run_jobs(examples(30), AnyFaultsOfElasticJobs)
 
 

@@ -1,4 +1,4 @@
-"""With any events, and any number of kills of its operator: a job runs exactly once for each requested start."""
+"""With any events and any kills of the operator, a job runs exactly once for each requested start."""
 
 from collections.abc import Sequence
 
@@ -16,18 +16,22 @@ from support.searches import examples
 from unit.core.builders import job
 from unit.core.simulated import NOT_READY_SECONDS, SimulatedNode, World
 
-SHORT_CUT_SECONDS = 90.0
-"""Kubernetes has marked the machine as NotReady by then, and muster does not count it as lost yet."""
+SHORT_DISCONNECTION_SECONDS = 90.0
+"""Kubernetes marks the machine as NotReady in this time, but muster does not count it as lost."""
 
 NODES = st.integers(0, 2)
 HARMLESS_EVENTS = st.one_of(
-    st.tuples(st.sampled_from(("suspend", "resume", "forget")), st.just(0)),
-    st.tuples(st.just("crash"), st.integers(0, 4)),
+    st.tuples(st.sampled_from(("suspend", "resume", "restart operator")), st.just(0)),
+    st.tuples(st.just("kill operator"), st.integers(0, 4)),
     st.tuples(st.just("wait"), st.integers(0, 40)),
-    st.tuples(st.just("delay"), NODES),
-    st.tuples(st.just("short cut"), NODES),
+    st.tuples(st.just("delay pod"), NODES),
+    st.tuples(st.just("disconnect shortly"), NODES),
 )
-FAULTS = st.one_of(st.tuples(st.sampled_from(("lose", "delete", "fail", "cut", "cut", "heal")), NODES))
+FAULTS = st.one_of(
+    st.tuples(
+        st.sampled_from(("kill container", "delete pod", "fail rank", "disconnect", "disconnect", "reconnect")), NODES
+    )
+)
 EVENT_LISTS = st.lists(st.tuples(st.one_of(HARMLESS_EVENTS, HARMLESS_EVENTS, FAULTS), st.integers(1, 6)), max_size=10)
 HARMLESS_EVENT_LISTS = st.lists(st.tuples(HARMLESS_EVENTS, st.integers(1, 6)), max_size=12)
 
@@ -41,10 +45,10 @@ def with_suspend(world: World, *, suspend: bool) -> Job:
 
 
 def check_round(world: World, before: Status, actions: Sequence[Action]) -> None:
-    living = {node.attempt for node in world.nodes if node.has_running_ranks}
-    assert len(living) <= 1, "two attempts run at once"
+    running_attempts = {node.attempt for node in world.nodes if node.has_running_ranks}
+    assert len(running_attempts) <= 1, "two attempts run at once"
     for node in world.nodes:
-        assert len(set(node.started_attempts)) == len(node.started_attempts), "an attempt is started twice"
+        assert len(set(node.started_attempts)) == len(node.started_attempts), "an attempt was started twice"
     assert all(number <= world.status.attempt for node in world.nodes for number in node.started_attempts)
     starts = [
         action for action in actions if isinstance(action, SendCommand) and action.command.kind == CommandKind.START
@@ -57,7 +61,7 @@ def check_round(world: World, before: Status, actions: Sequence[Action]) -> None
     if before.final_condition is not None:
         assert world.status == before
     if condition_status(world.status, "Suspended") == "True":
-        assert not living
+        assert not running_attempts
         assert world.status.start_time is None
     assert world.status.attempt >= before.attempt
 
@@ -71,48 +75,48 @@ def run_rounds(world: World, rounds: int = 1, *, applied: int | None = None) -> 
 def apply_event(world: World, kind: str, value: int) -> None:
     if kind in ("suspend", "resume"):
         world.job = with_suspend(world, suspend=kind == "suspend")
-    elif kind == "forget":
+    elif kind == "restart operator":
         world.restart_operator()
-    elif kind == "crash":
+    elif kind == "kill operator":
         run_rounds(world, applied=value)
     elif kind == "wait":
         world.now += value
-    elif kind == "delay":
+    elif kind == "delay pod":
         world.nodes[value].rounds_until_start = 3
     else:
         apply_fault(world, kind, value)
 
 
 def apply_fault(world: World, kind: str, number: int) -> None:
-    """An event on one node."""
+    """Apply an event to one node."""
     node = world.nodes[number]
-    if kind == "lose":
+    if kind == "kill container":
         world.kill_container(number)
-    elif kind == "delete":
+    elif kind == "delete pod":
         node.delete(world.now, 30.0)
-    elif kind == "cut":
+    elif kind == "disconnect":
         node.disconnect(world.now)
-    elif kind == "heal":
+    elif kind == "reconnect":
         node.reconnect(world.now)
-    elif kind == "short cut":
-        disconnect_for(world, number, SHORT_CUT_SECONDS)
+    elif kind == "disconnect shortly":
+        disconnect_for(world, number, SHORT_DISCONNECTION_SECONDS)
     else:
         for rank in node.ranks[:1]:
             rank.end(world.now, 7, None, "ValueError: bad label")
 
 
 def disconnect_for(world: World, number: int, seconds: float) -> None:
-    """Disconnect a machine, and reconnect it."""
+    """Disconnect a machine, run rounds for this time, and reconnect it."""
     world.nodes[number].disconnect(world.now)
-    until = world.now + seconds
-    while world.now < until:
+    deadline = world.now + seconds
+    while world.now < deadline:
         world.now += 5
         run_rounds(world)
     world.nodes[number].reconnect(world.now)
 
 
 def lose_machines(world: World, *numbers: int) -> None:
-    """Cut the nodes off until Kubernetes reports their machines as not ready and muster counts them as lost."""
+    """Disconnect these nodes until Kubernetes marks their machines as NotReady and muster counts them as lost."""
     for number in numbers:
         world.nodes[number].disconnect(world.now)
     run_rounds(world)
@@ -122,10 +126,10 @@ def lose_machines(world: World, *numbers: int) -> None:
 
 
 def run_to_the_end(world: World) -> None:
-    """No further suspensions and events, and the ranks succeed.
+    """Let the ranks succeed without further events.
 
-    A disconnected machine remains so, unless muster asks to power it off: if all nodes of the last attempt are cut off,
-    their ranks may still run.
+    A disconnected machine is removed only if the status asks to power it off. It asks for that if all nodes of the last
+    attempt are disconnected, because their ranks may still run.
     """
     world.job = with_suspend(world, suspend=False)
     for _ in range(40):
@@ -148,39 +152,49 @@ def run_to_the_end(world: World) -> None:
 
 
 def new_world(
-    *, policy: str = "Running", after: int | None = None, failure_policy: FailurePolicy | None = None
+    *, clean_pod_policy: str = "Running", ttl_seconds: int | None = None, failure_policy: FailurePolicy | None = None
 ) -> World:
     plain = job(3, 2, startup=86400)
-    changes = {"clean_pod_policy": policy, "ttl_seconds_after_finished": after, "failure_policy": failure_policy}
+    changes = {
+        "clean_pod_policy": clean_pod_policy,
+        "ttl_seconds_after_finished": ttl_seconds,
+        "failure_policy": failure_policy,
+    }
     spec = plain.spec.model_copy(update=changes)
     return World(plain.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(3)])
 
 
-FAILED_POD_DELETED = ((("lose", 0), 1), (("lose", 0), 1), (("delete", 0), 1))
+FAILED_POD_DELETED = ((("kill container", 0), 1), (("kill container", 0), 1), (("delete pod", 0), 1))
 """A pod fails before the first attempt, and is deleted while the others are being stopped."""
 
-# A run takes a tenth of a second: make test tries some, make test-long many.
-ANY_RUN = given(events=EVENT_LISTS, first=st.integers(0, 4), policy=st.sampled_from(("Running", "All", "None")))
+# A run takes a tenth of a second: `make test` runs some examples, `make test-long` many.
+ANY_RUN = given(
+    events=EVENT_LISTS, rounds_before=st.integers(0, 4), clean_pod_policy=st.sampled_from(("Running", "All", "None"))
+)
 
 
 @settings(max_examples=examples(60), deadline=None)
-@example(events=FAILED_POD_DELETED, first=0, policy="Running")
+@example(events=FAILED_POD_DELETED, rounds_before=0, clean_pod_policy="Running")
 @ANY_RUN
-def test_a_job_runs_once_and_ends(events: Sequence[tuple[tuple[str, int], int]], first: int, policy: str) -> None:
-    check_run(events, first, policy)
+def test_a_job_runs_once_and_ends(
+    events: Sequence[tuple[tuple[str, int], int]], rounds_before: int, clean_pod_policy: str
+) -> None:
+    check_run(events, rounds_before, clean_pod_policy)
 
 
 @pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @ANY_RUN
-def test_many_jobs_run_once_and_end(events: Sequence[tuple[tuple[str, int], int]], first: int, policy: str) -> None:
-    check_run(events, first, policy)
+def test_many_jobs_run_once_and_end(
+    events: Sequence[tuple[tuple[str, int], int]], rounds_before: int, clean_pod_policy: str
+) -> None:
+    check_run(events, rounds_before, clean_pod_policy)
 
 
-def check_run(events: Sequence[tuple[tuple[str, int], int]], first: int, policy: str) -> None:
-    """Apply the events: the job runs once, and ends."""
-    world = new_world(policy=policy, after=60)
-    run_rounds(world, first)
+def check_run(events: Sequence[tuple[tuple[str, int], int]], rounds_before: int, clean_pod_policy: str) -> None:
+    """Apply the events to a job. Check that it runs once and ends."""
+    world = new_world(clean_pod_policy=clean_pod_policy, ttl_seconds=60)
+    run_rounds(world, rounds_before)
     for event, rounds in events:
         apply_event(world, *event)
         run_rounds(world, rounds)
@@ -190,17 +204,19 @@ def check_run(events: Sequence[tuple[tuple[str, int], int]], first: int, policy:
     if condition_status(world.status, "Complete") == "True":
         ends = [(node.attempt, rank.exit_code, rank.stopped) for node in world.nodes for rank in node.ranks]
         assert ends == [(world.status.attempt, 0, False)] * 6
-    # This long after the end the resource and all its objects are deleted.
+    # After the TTL muster deletes the resource and all its objects.
     world.now += 61
     run_rounds(world, 3)
     assert world.is_deleted
 
 
 @settings(max_examples=examples(150), deadline=None)
-@given(events=HARMLESS_EVENT_LISTS, first=st.integers(0, 4))
-def test_an_undisturbed_job_completes(events: Sequence[tuple[tuple[str, int], int]], first: int) -> None:
+@given(events=HARMLESS_EVENT_LISTS, rounds_before=st.integers(0, 4))
+def test_a_job_with_harmless_events_completes(
+    events: Sequence[tuple[tuple[str, int], int]], rounds_before: int
+) -> None:
     world = new_world()
-    run_rounds(world, first)
+    run_rounds(world, rounds_before)
     for event, rounds in events:
         apply_event(world, *event)
         run_rounds(world, rounds)
@@ -209,7 +225,7 @@ def test_an_undisturbed_job_completes(events: Sequence[tuple[tuple[str, int], in
     assert condition_status(world.status, "Complete") == "True", world.status.message
 
 
-def test_the_operator_was_away_for_the_whole_run() -> None:
+def test_a_job_completes_although_no_operator_ran_until_its_end() -> None:
     world = new_world()
     run_rounds(world, 3)
     for node in world.nodes:

@@ -1,4 +1,4 @@
-"""The next actions, for each state of a job."""
+"""The next actions in each state of a job."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -36,27 +36,27 @@ from unit.core.builders import (
 
 
 def without_torch(number: int) -> RankFacts:
-    started = rank(number)
-    return replace(started, report=replace(started.report, no_step_reason="NoTorch"))
+    running = rank(number)
+    return replace(running, report=replace(running.report, no_step_reason="NoTorch"))
 
 
 START_COMMAND = command(CommandKind.START)
 STOP = Command(1, UID, 1, CommandKind.STOP, grace_seconds=2.0)
 KILL = Command(1, UID, 1, CommandKind.KILL)
 EXIT = Command(1, UID, 1, CommandKind.EXIT)
-OVER = Status(
+FAILED = Status(
     conditions=(
         Condition(type="Failed", status="True", reason="RankFailed", last_transition_time="2025-11-21T04:05:00Z"),
     )
 )
-LEAVING = agent(1, AgentPhase.READY)
-LEAVING = replace(LEAVING, report=replace(LEAVING.report, phase=AgentPhase.ENDED))
+ENDED_AGENT = agent(1, AgentPhase.READY)
+ENDED_AGENT = replace(ENDED_AGENT, report=replace(ENDED_AGENT.report, phase=AgentPhase.ENDED))
 UNPLACED = ProcessFacts(ProcessState.WAITING, problem=Problem("Unschedulable", "none of 2 nodes has room"))
-GOOD = (
+SUCCEEDED_NODES = (
     finished_node(0, exited_rank(0, 9, exit_code=0), exited_rank(1, 9, exit_code=0)),
     finished_node(1, exited_rank(2, 9, exit_code=0), exited_rank(3, 9, exit_code=0)),
 )
-BROKEN = (running_node(0, rank(0), rank(1)), running_node(1, exited_rank(2, 9.0, exit_code=1), rank(3)))
+NODES_WITH_FAILED_RANK = (running_node(0, rank(0), rank(1)), running_node(1, exited_rank(2, 9.0, exit_code=1), rank(3)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,29 +71,40 @@ class Case:
 
 
 CASES = (
-    Case("nothing is there", facts(missing_node(0), missing_node(1)), [CreateNode(0, 0), CreateNode(1, 0)]),
+    Case("no pod exists", facts(missing_node(0), missing_node(1)), [CreateNode(0, 0), CreateNode(1, 0)]),
     Case("one is missing", facts(ready_node(0), missing_node(1)), [CreateNode(1, 0)]),
     Case("one has not reported", facts(ready_node(0), node(1)), []),
     Case("all are ready", facts(ready_node(0), ready_node(1)), [SendCommand((0, 1), START_COMMAND)]),
     Case(
-        "all are told to start",
+        "all have received Start",
         facts(*(dataclasses.replace(ready_node(n), command=START_COMMAND) for n in (0, 1))),
         [],
     ),
     Case(
-        "one was started by an operator before",
+        "an earlier operator has started one node",
         facts(running_node(0), ready_node(1)),
         [SendCommand((1,), START_COMMAND)],
     ),
     Case("all run", facts(running_node(0, rank(0), rank(1)), running_node(1, rank(2), rank(3))), []),
-    Case("one node is done", facts(GOOD[0], running_node(1, rank(2), rank(3))), []),
-    Case("all are done", facts(*GOOD), [SendCommand((0, 1), EXIT)]),
-    Case("all are done and told so", facts(*(dataclasses.replace(n, command=EXIT) for n in GOOD)), []),
-    Case("a rank failed", facts(*BROKEN), [SendCommand((0, 1), STOP)]),
-    Case("a rank failed, all are told", facts(*(dataclasses.replace(n, command=STOP) for n in BROKEN)), []),
+    Case("one node has finished", facts(SUCCEEDED_NODES[0], running_node(1, rank(2), rank(3))), []),
+    Case("all have finished", facts(*SUCCEEDED_NODES), [SendCommand((0, 1), EXIT)]),
     Case(
-        "one has stopped, the other is at it",
-        facts(dataclasses.replace(BROKEN[0], command=STOP), stopped_node(1, exited_rank(2, 9.0, exit_code=1))),
+        "all have finished and received Exit",
+        facts(*(dataclasses.replace(n, command=EXIT) for n in SUCCEEDED_NODES)),
+        [],
+    ),
+    Case("a rank failed", facts(*NODES_WITH_FAILED_RANK), [SendCommand((0, 1), STOP)]),
+    Case(
+        "a rank failed, and all have received Stop",
+        facts(*(dataclasses.replace(n, command=STOP) for n in NODES_WITH_FAILED_RANK)),
+        [],
+    ),
+    Case(
+        "one has stopped, and the other is stopping",
+        facts(
+            dataclasses.replace(NODES_WITH_FAILED_RANK[0], command=STOP),
+            stopped_node(1, exited_rank(2, 9.0, exit_code=1)),
+        ),
         [SendCommand((1,), EXIT)],
     ),
     Case(
@@ -103,10 +114,10 @@ CASES = (
     ),
     Case(
         "Ctrl-C twice",
-        facts(*(dataclasses.replace(n, command=STOP) for n in BROKEN), stop=ctrl_c_request(9, grace=0)),
+        facts(*(dataclasses.replace(n, command=STOP) for n in NODES_WITH_FAILED_RANK), stop=ctrl_c_request(9, grace=0)),
         [SendCommand((0, 1), KILL)],
     ),
-    Case("Ctrl-C before anything is there", facts(missing_node(0), missing_node(1), stop=ctrl_c_request(-5)), []),
+    Case("Ctrl-C before any pod exists", facts(missing_node(0), missing_node(1), stop=ctrl_c_request(-5)), []),
     Case(
         "Ctrl-C while agents start",
         facts(ready_node(0), node(1), stop=ctrl_c_request(-5)),
@@ -124,34 +135,44 @@ CASES = (
     Case(
         "an agent does not obey",
         facts(
-            dataclasses.replace(BROKEN[0], command=STOP, command_sent_at=START + 9),
+            dataclasses.replace(NODES_WITH_FAILED_RANK[0], command=STOP, command_sent_at=START + 9),
             stopped_node(1, exited_rank(2, 9, exit_code=1)),
         ),
         [KillNode(0, "its agent did not end within 10 s"), SendCommand((1,), EXIT)],
         now=21,
     ),
     Case(
-        "an agent does not obey, and nobody noted when it was told",
-        facts(dataclasses.replace(BROKEN[0], command=STOP), node(1, process=exited_process(9, exit_code=1))),
+        "an agent does not obey, and the time of its command is unknown",
+        facts(
+            dataclasses.replace(NODES_WITH_FAILED_RANK[0], command=STOP),
+            node(1, process=exited_process(9, exit_code=1)),
+        ),
         [KillNode(0, "its agent did not end within 10 s")],
         now=21,
     ),
     Case(
-        "an agent is old, but was told a moment ago",
+        "an agent that runs for a long time has just received its command",
         facts(
-            dataclasses.replace(BROKEN[0], command=STOP, command_sent_at=START + 20),
+            dataclasses.replace(NODES_WITH_FAILED_RANK[0], command=STOP, command_sent_at=START + 20),
             stopped_node(1, exited_rank(2, 9, exit_code=1)),
         ),
         [SendCommand((1,), EXIT)],
         now=21,
     ),
     Case(
-        "all is over and gone",
+        "all processes have exited",
         facts(node(0, process=exited_process(9, exit_code=1)), node(1, process=exited_process(9))),
         [],
     ),
-    Case("over, and the facts are forgotten", facts(missing_node(0), missing_node(1)), [], previous=OVER),
-    Case("over, one agent is left", facts(GOOD[0], missing_node(1)), [SendCommand((0,), EXIT)], previous=OVER),
+    Case(
+        "the job has ended, and the operator has no facts", facts(missing_node(0), missing_node(1)), [], previous=FAILED
+    ),
+    Case(
+        "the job has ended, and one agent runs",
+        facts(SUCCEEDED_NODES[0], missing_node(1)),
+        [SendCommand((0,), EXIT)],
+        previous=FAILED,
+    ),
     Case(
         "a pod was deleted before the gang started",
         facts(ready_node(0), node(1, process=ProcessFacts(ProcessState.MISSING, 2))),
@@ -163,8 +184,8 @@ CASES = (
         [],
     ),
     Case(
-        "an agent was told to leave before the gang started, and nobody knows yet why",
-        facts(ready_node(0), with_sigterm(node(1, LEAVING), 1)),
+        "an agent got SIGTERM before the gang started, and the cause is unknown",
+        facts(ready_node(0), with_sigterm(node(1, ENDED_AGENT), 1)),
         [],
     ),
     Case(
@@ -186,48 +207,54 @@ CASES = (
         [],
     ),
     Case(
-        "surplus_pods go at once",
+        "surplus pods are deleted at once",
         replace(facts(ready_node(0), node(1)), surplus_pods=("digits-2-0", "digits-1-0")),
         [RemoveSurplusPod("digits-2-0"), RemoveSurplusPod("digits-1-0")],
     ),
     Case(
-        "pods of two specs",
+        "a pod was created from an earlier spec",
         replace(facts(ready_node(0), missing_node(1)), has_outdated_pods=True),
         [RemoveNode(0, 10.0, "it was made from an earlier spec")],
     ),
     Case(
-        "pods that run, and that the status knows to be of an earlier spec",
+        "pods of an earlier spec run, and the status has the current generation",
         replace(facts(running_node(0), running_node(1)), has_outdated_pods=True),
         [],
         previous=Status(observed_generation=3),
     ),
     Case(
-        "commands of an earlier leader are refused",
-        facts(*(replace(n, command=replace(STOP, leader_term=0)) for n in BROKEN)),
+        "commands of an earlier leader are sent again",
+        facts(*(replace(n, command=replace(STOP, leader_term=0)) for n in NODES_WITH_FAILED_RANK)),
         [SendCommand((0, 1), STOP)],
     ),
     Case(
-        "pods that still wait when the job ends would begin for nothing",
+        "a pod still waits when the job ends",
         facts(running_node(0, exited_rank(0, 9, exit_code=1)), node(1, process=ProcessFacts(ProcessState.WAITING))),
         [SendCommand((0,), STOP), RemoveNode(1, 10.0, "the job has ended")],
     ),
-    Case("a node is not placed, and the time doesn't run", facts(ready_node(0), node(1, process=UNPLACED)), [], 60, 10),
     Case(
-        "the time runs from the last placement",
+        "the startup timeout does not run while a node is not scheduled",
+        facts(ready_node(0), node(1, process=UNPLACED)),
+        [],
+        60,
+        10,
+    ),
+    Case(
+        "the startup timeout runs from the time at which the last node was scheduled",
         facts(ready_node(0), node(1, process=replace(UNPLACED, scheduled_at=START + 50))),
         [],
         now=59,
         startup=10,
     ),
     Case(
-        "placed, and it takes too long",
+        "all nodes are scheduled, and the startup timeout passes",
         facts(ready_node(0), node(1, process=replace(UNPLACED, scheduled_at=START + 50))),
         [SendCommand((0,), EXIT), RemoveNode(1, 10.0, "the job has ended")],
         now=60,
         startup=10,
     ),
     Case(
-        "a process of an earlier replacement said it was ready",
+        "an earlier replacement of a pod has reported Ready",
         facts(
             ready_node(0), node(1, agent(1, AgentPhase.READY), dataclasses.replace(running_process(), replacement=1))
         ),
@@ -237,16 +264,16 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_what_is_done_next(case: Case) -> None:
-    asked = job(startup=case.startup, deadline=case.deadline)
+def test_next_actions(case: Case) -> None:
+    a_job = job(startup=case.startup, deadline=case.deadline)
 
     now = START + case.now
-    outcome = judge(asked, case.previous, case.facts, now)
+    outcome = judge(a_job, case.previous, case.facts, now)
 
-    assert list(decide(asked, case.facts, outcome, now, leader_term=1)) == case.actions
+    assert list(decide(a_job, case.facts, outcome, now, leader_term=1)) == case.actions
 
 
-def test_start_tells_every_agent_the_same_peers_in_order() -> None:
+def test_start_has_the_same_peers_in_order_for_every_agent() -> None:
     current = facts(ready_node(0), ready_node(1), ready_node(2))
 
     (action,) = decide(job(3), current, judge(job(3), Status(), current, START), START, leader_term=7)
@@ -257,21 +284,21 @@ def test_start_tells_every_agent_the_same_peers_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "deadline", "now", "wake"),
+    ("job_facts", "deadline", "now", "requeue_at"),
     [
-        # No pod is scheduled yet, and preparing a machine may take long.
+        # No pod is scheduled yet: the cluster may need a long time to add a machine.
         (facts(missing_node(0), missing_node(1)), None, T0, None),
         (facts(node(0), node(1)), None, T0, T0 + 30),
         (facts(node(0), node(1)), None, T0 + 30, T0 + 900),
         (facts(missing_node(0), missing_node(1)), 60, T0, T0 + 60),
-        # The status then says that the steps of a rank without torch are not counted.
+        # After 30 s the status says that the steps of a rank without torch are not counted.
         (
             facts(running_node(0, without_torch(0), reported_at=28), running_node(1, rank(1), reported_at=28)),
             None,
             START + 28,
             START + 30,
         ),
-        # The ranks are unknown three heartbeats after the last report.
+        # The ranks become Unknown three heartbeats after the last report.
         (
             facts(running_node(0, rank(0), reported_at=9), running_node(1, rank(1), reported_at=7)),
             None,
@@ -291,7 +318,10 @@ def test_start_tells_every_agent_the_same_peers_in_order() -> None:
             START + 24,
         ),
         (
-            facts(dataclasses.replace(BROKEN[0], command=STOP, command_sent_at=START + 9.0), BROKEN[1]),
+            facts(
+                dataclasses.replace(NODES_WITH_FAILED_RANK[0], command=STOP, command_sent_at=START + 9.0),
+                NODES_WITH_FAILED_RANK[1],
+            ),
             None,
             START + 15,
             START + 21,
@@ -304,9 +334,9 @@ def test_start_tells_every_agent_the_same_peers_in_order() -> None:
         ),
     ],
 )
-def test_when_time_alone_changes_something(
-    known: JobFacts, deadline: int | None, now: float, wake: float | None
+def test_the_job_is_requeued_when_time_alone_changes_something(
+    job_facts: JobFacts, deadline: int | None, now: float, requeue_at: float | None
 ) -> None:
-    asked = job(2, 1, deadline=deadline)
+    a_job = job(2, 1, deadline=deadline)
 
-    assert find_requeue_time(asked, known, judge(asked, Status(), known, now), now) == wake
+    assert next_requeue_at(a_job, job_facts, judge(a_job, Status(), job_facts, now), now) == requeue_at

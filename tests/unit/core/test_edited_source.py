@@ -1,4 +1,4 @@
-"""Which code an attempt runs: recorded before any agent receives it, and the same for all nodes of the attempt."""
+"""The code of an attempt: the status records it before an agent receives it, and all nodes run the same code."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -43,38 +43,40 @@ def rerun(world: World, source: RequestedSource | None, value: str) -> None:
     run_rounds(world, ROUNDS)
 
 
-def sources(world: World) -> set[EditedSource | None]:
-    """The sources of the last Start commands."""
+def started_sources(world: World) -> set[EditedSource | None]:
+    """Return the sources of the last Start commands."""
     commands = [node.command for node in world.nodes if node.command is not None]
     assert all(command.kind == CommandKind.START for command in commands)
     return {command.source for command in commands}
 
 
-def recorded(world: World) -> SourceStatus | None:
+def recorded_source(world: World) -> SourceStatus | None:
     return world.status.source
 
 
-def accepted(world: World) -> str:
+def accepted_message(world: World) -> str:
     condition = world.status.condition("Accepted")
     assert condition is not None
     return condition.message
 
 
-def test_the_next_attempt_runs_the_edited_code_and_the_status_says_so() -> None:
+def test_the_next_attempt_runs_the_edited_code_and_the_status_names_it() -> None:
     world = start_world()
-    assert accepted(world) == "The resource is valid"
+    assert accepted_message(world) == "The resource is valid"
     rerun(world, FIRST, "1")
     assert (world.status.phase, world.status.attempt) == ("Running", 2)
-    assert recorded(world) == SourceStatus(config_map=FIRST.config_map, sha256=FIRST.sha256)
-    assert sources(world) == {EditedSource(FIRST.sha256)}
-    assert "the ranks run the edited code of ConfigMap digits-source-a, not the code of the spec" in accepted(world)
+    assert recorded_source(world) == SourceStatus(config_map=FIRST.config_map, sha256=FIRST.sha256)
+    assert started_sources(world) == {EditedSource(FIRST.sha256)}
+    assert "the ranks run the edited code of ConfigMap digits-source-a, not the code of the spec" in accepted_message(
+        world
+    )
 
     rerun(world, SECOND, "2")
-    assert sources(world) == {EditedSource(SECOND.sha256)}
+    assert started_sources(world) == {EditedSource(SECOND.sha256)}
     rerun(world, None, "3")
-    assert recorded(world) is None
-    assert sources(world) == {None}
-    assert accepted(world) == "The resource is valid"
+    assert recorded_source(world) is None
+    assert started_sources(world) == {None}
+    assert accepted_message(world) == "The resource is valid"
 
 
 def test_the_status_has_the_code_before_an_agent_receives_it() -> None:
@@ -82,7 +84,11 @@ def test_the_status_has_the_code_before_an_agent_receives_it() -> None:
     world.source, world.request = FIRST, "1"
     for _ in range(ROUNDS):
         commands = [action.command for action in world.run_round(applied=0) if isinstance(action, SendCommand)]
-        starts += [(each.source, world.status.source) for each in commands if each.kind == CommandKind.START]
+        starts += [
+            (start_command.source, world.status.source)
+            for start_command in commands
+            if start_command.kind == CommandKind.START
+        ]
         for action in world.decide_again(world.status):
             world.apply(action)
     first = SourceStatus(config_map=FIRST.config_map, sha256=FIRST.sha256)
@@ -94,11 +100,11 @@ def test_a_plain_restart_and_a_failure_keep_the_edited_code() -> None:
     world = start_world(FailurePolicy(max_restarts=3))
     rerun(world, FIRST, "1")
     rerun(world, FIRST, "2")
-    assert sources(world) == {EditedSource(FIRST.sha256)}
+    assert started_sources(world) == {EditedSource(FIRST.sha256)}
     world.nodes[1].ranks[0].end(world.now, 7, None, "ValueError: bad label")
     run_rounds(world, ROUNDS)
     assert world.status.attempt == 4
-    assert sources(world) == {EditedSource(FIRST.sha256)}
+    assert started_sources(world) == {EditedSource(FIRST.sha256)}
 
 
 def test_a_change_of_the_annotation_alone_waits_for_the_next_attempt() -> None:
@@ -111,17 +117,17 @@ def test_a_change_of_the_annotation_alone_waits_for_the_next_attempt() -> None:
     assert world.status.attempt == 2
 
 
-def test_code_that_can_t_be_used_stops_no_rank_and_the_last_code_remains() -> None:
+def test_unusable_code_stops_no_rank_and_the_last_code_stays() -> None:
     world = start_world(FailurePolicy(max_restarts=3))
     rerun(world, FIRST, "1")
     rerun(world, DELETED, "2")
     assert (world.status.phase, world.status.attempt) == ("Running", 2)
-    assert "ConfigMap digits-source-c can't be used: it does not exist" in accepted(world)
+    assert "ConfigMap digits-source-c can't be used: it does not exist" in accepted_message(world)
     rerun(world, replace(DELETED, config_map="\x1b[2J"), "3")
-    assert 'ConfigMap "\\u001b[2J" can\'t be used' in accepted(world)
+    assert 'ConfigMap "\\u001b[2J" can\'t be used' in accepted_message(world)
     world.nodes[0].ranks[0].end(world.now, 7, None, "ValueError: bad label")
     run_rounds(world, ROUNDS)
-    assert sources(world) == {EditedSource(FIRST.sha256)}
+    assert started_sources(world) == {EditedSource(FIRST.sha256)}
     rerun(world, SECOND, "2")
     assert world.status.source is not None
 
@@ -157,7 +163,7 @@ def test_each_refused_request_is_in_the_status() -> None:
     assert (world.status.attempt, world.status.restart_request) == (3, RestartRequest(value="4"))
 
 
-def test_a_request_that_was_withdrawn_leaves_no_record() -> None:
+def test_a_withdrawn_request_is_removed_from_the_status() -> None:
     world = start_world()
     rerun(world, DELETED, "1")
     world.source, world.request = None, None
@@ -185,17 +191,17 @@ def test_a_suspended_job_keeps_its_edited_code() -> None:
     world.job = plain
     run_rounds(world, 3 * ROUNDS)
     assert world.status.phase == "Running"
-    assert sources(world) == {EditedSource(FIRST.sha256)}
+    assert started_sources(world) == {EditedSource(FIRST.sha256)}
 
 
 SOURCES = (None, FIRST, SECOND, DELETED)
-RERUN = st.tuples(st.sampled_from(("rerun", "annotate")), st.integers(0, 3))
-EVENTS = st.lists(st.tuples(st.one_of(RERUN, HARMLESS_EVENTS, FAULTS), st.integers(1, 6)), max_size=12)
+RERUN_EVENTS = st.tuples(st.sampled_from(("rerun", "annotate")), st.integers(0, 3))
+EVENT_LISTS = st.lists(st.tuples(st.one_of(RERUN_EVENTS, HARMLESS_EVENTS, FAULTS), st.integers(1, 6)), max_size=12)
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(events=EVENTS)
-def test_whatever_happens_all_nodes_of_an_attempt_run_the_code_in_the_status(
+@given(events=EVENT_LISTS)
+def test_with_any_events_all_nodes_of_an_attempt_run_the_code_in_the_status(
     events: Sequence[tuple[tuple[str, int], int]],
 ) -> None:
     world = new_world(failure_policy=FailurePolicy(max_restarts=2, max_disruptions=2))

@@ -1,4 +1,4 @@
-"""With how many nodes, and with which, an elastic job goes on."""
+"""How many nodes an elastic job continues with, and which ones."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -47,13 +47,13 @@ ELASTIC = Elastic(min_nodes=1, max_nodes=4, resize_after_seconds=60, grow_after_
 
 
 @pytest.mark.parametrize(
-    ("previous", "last", "count", "nodes", "now", "expected"),
+    ("previous", "last_members", "spec_nodes", "nodes", "now", "expected"),
     [
         (FIRST, None, 3, (missing_node(0), missing_node(1), missing_node(2), missing_node(3)), LATE, (0, 1, 2)),
         # The first start and the start after a suspension wait for all nodes.
         (FIRST, (0, 1), 3, (ready_node(0), ready_node(1), pending_node(2), missing_node(3)), LATE, (0, 1, 2)),
         (RESUMED, (0, 2), 3, (ready_node(0), pending_node(1), ready_node(2), missing_node(3)), LATE, (0, 2, 1)),
-        # A restart waits for a node for some time, and then goes on without it.
+        # A restart waits for a node for some time, and then continues without it.
         (RESTARTING, (0, 1, 2), 3, (ready_node(0), missing_node(1), ready_node(2), missing_node(3)), EARLY, (0, 1, 2)),
         (RESTARTING, (0, 1, 2), 3, (ready_node(0), missing_node(1), ready_node(2), missing_node(3)), LATE, (0, 2)),
         (RESTARTING, (0, 1, 2), 3, (missing_node(0), ready_node(1), ready_node(2), missing_node(3)), LATE, (1, 2)),
@@ -99,38 +99,40 @@ ELASTIC = Elastic(min_nodes=1, max_nodes=4, resize_after_seconds=60, grow_after_
         (RESTARTING, (0, 1), 1, (silent_node(0), ready_node(1), ready_node(2), ready_node(3)), LATE, (0, 1)),
     ],
 )
-def test_the_next_members(
+def test_choose_elastic_members(
     previous: Status,
-    last: tuple[int, ...] | None,
-    count: int,
+    last_members: tuple[int, ...] | None,
+    spec_nodes: int,
     nodes: tuple[NodeFacts, ...],
     now: float,
     expected: tuple[int, ...],
 ) -> None:
-    assert choose_elastic_members(previous, last, heard_size(ELASTIC, count, nodes, now)) == expected
+    assert (
+        choose_elastic_members(previous, last_members, size_with_reports(ELASTIC, spec_nodes, nodes, now)) == expected
+    )
 
 
-def heard_size(elastic: Elastic, count: int, nodes: Iterable[NodeFacts], now: float) -> ResizeInput:
-    """All agents report until now."""
-    heard = (
+def size_with_reports(elastic: Elastic, count: int, nodes: Iterable[NodeFacts], now: float) -> NextSize:
+    """Return the facts for the choice of members. All agents have reported at `now`."""
+    reporting_nodes = (
         node if node.agent is None else replace(node, agent=replace(node.agent, last_report_at=now)) for node in nodes
     )
-    return ResizeInput(elastic, count, facts(*heard), now)
+    return NextSize(elastic, count, facts(*reporting_nodes), now)
 
 
-def new_elastic_world(nodes: int = 3, most: int = 4, least: int = 1, policy: FailurePolicy = POLICY) -> World:
-    plain = new_world_with_policy(policy, nodes)
-    elastic = Elastic(min_nodes=least, max_nodes=most, resize_after_seconds=60, grow_after_seconds=300)
-    spec = plain.job.spec.model_copy(update={"elastic": elastic})
-    slots = [SimulatedNode(number, 2) for number in range(most)]
-    return World(plain.job.model_copy(update={"spec": spec}), slots)
+def new_elastic_world(nodes: int = 3, max_nodes: int = 4, min_nodes: int = 1, policy: FailurePolicy = POLICY) -> World:
+    world = new_world_with_policy(policy, nodes)
+    elastic = Elastic(min_nodes=min_nodes, max_nodes=max_nodes, resize_after_seconds=60, grow_after_seconds=300)
+    spec = world.job.spec.model_copy(update={"elastic": elastic})
+    slots = [SimulatedNode(number, 2) for number in range(max_nodes)]
+    return World(world.job.model_copy(update={"spec": spec}), slots)
 
 
-def start_world(nodes: int = 3, most: int = 4, least: int = 1) -> World:
-    result = new_elastic_world(nodes, most, least)
-    run_rounds(result, 5)
-    assert result.status.phase == "Running"
-    return result
+def start_world(nodes: int = 3, max_nodes: int = 4, min_nodes: int = 1) -> World:
+    world = new_elastic_world(nodes, max_nodes, min_nodes)
+    run_rounds(world, 5)
+    assert world.status.phase == "Running"
+    return world
 
 
 def scale_to(world: World, nodes: int) -> None:
@@ -138,8 +140,8 @@ def scale_to(world: World, nodes: int) -> None:
 
 
 def run_for(world: World, seconds: float) -> None:
-    until = world.now + seconds
-    while world.now < until:
+    deadline = world.now + seconds
+    while world.now < deadline:
         world.now += 4.0
         run_rounds(world)
 
@@ -156,7 +158,7 @@ def test_a_job_starts_with_its_nodes() -> None:
     assert (world.status.elastic.followed_nodes, world.status.elastic.message) == (3, "")
 
 
-def test_a_lost_node_and_its_return() -> None:
+def test_a_job_continues_without_a_lost_node_and_with_it_after_its_return() -> None:
     world = start_world()
     lose_machines(world, 1)
     world.nodes[1].rounds_until_start = 1000
@@ -179,15 +181,15 @@ def test_a_lost_node_and_its_return() -> None:
     assert texts == ["Attempt 3 has 3 nodes instead of 2"]
 
 
-def test_a_node_that_returns_soon_is_waited_for() -> None:
+def test_a_restart_waits_for_a_node_that_returns_soon() -> None:
     world = start_world()
     lose_machines(world, 1)
     run_rounds(world, EVENT_ROUNDS)
     assert (world.status.phase, world.status.attempt, world.status.members) == ("Running", 2, "0-2")
 
 
-def test_too_few_nodes_wait() -> None:
-    world = start_world(least=3)
+def test_a_job_with_fewer_than_min_nodes_waits() -> None:
+    world = start_world(min_nodes=3)
     lose_machines(world, 1)
     world.nodes[1].rounds_until_start = 1000
     run_for(world, 200)
@@ -212,9 +214,9 @@ def test_the_number_of_nodes_follows_the_spec() -> None:
     assert world.status.restart_request is None
 
 
-def test_growth_that_fails_again_and_again_waits_longer() -> None:
+def test_the_wait_before_growing_increases_after_each_failure() -> None:
     world = start_world()
-    starts = []
+    waits = []
     for _ in range(3):
         lose_machines(world, 1)
         world.nodes[1].rounds_until_start = 300
@@ -224,15 +226,15 @@ def test_growth_that_fails_again_and_again_waits_longer() -> None:
         shrunk_at, attempt = world.now, world.status.attempt
         while world.status.attempt == attempt or world.status.phase != "Running":
             run_for(world, 4)
-        starts.append(world.now - shrunk_at)
+        waits.append(world.now - shrunk_at)
         assert len(current_members(world) or ()) == 3
         world.nodes[1].reconnect(world.now)
-    first, second, third = starts
+    first, second, third = waits
     assert (first < 320, 500 < second < 640, third > 1100) == (True, True, True)
 
 
 @pytest.mark.parametrize(
-    ("seconds", "growths", "expected"),
+    ("seconds", "resize_count", "expected"),
     [
         (0, 0, 0.0),
         (0, 1, 60.0),
@@ -246,20 +248,20 @@ def test_growth_that_fails_again_and_again_waits_longer() -> None:
         (86_400, 1, 86_400.0),
     ],
 )
-def test_the_wait_before_a_growth(seconds: int, growths: int, expected: float) -> None:
+def test_the_wait_before_growing(seconds: int, resize_count: int, expected: float) -> None:
     at = "2025-11-21T04:05:06Z"
     resized = RestartRecord(attempt=1, reason=RESIZED, message="", counts_as="Nothing", at=at)
-    history = tuple(resized.model_copy(update={"attempt": number + 1}) for number in range(growths))
-    lost = resized.model_copy(update={"attempt": growths + 1, "reason": "PodFailed"})
-    restarts = NO_RESTARTS.model_copy(update={"history": (*history, lost)})
+    history = tuple(resized.model_copy(update={"attempt": number + 1}) for number in range(resize_count))
+    failure_record = resized.model_copy(update={"attempt": resize_count + 1, "reason": "PodFailed"})
+    restarts = NO_RESTARTS.model_copy(update={"history": (*history, failure_record)})
     previous = RESTARTING.model_copy(
-        update={"attempt": growths + 2, "restarts": restarts, "elastic": ElasticStatus(followed_nodes=3)}
+        update={"attempt": resize_count + 2, "restarts": restarts, "elastic": ElasticStatus(followed_nodes=3)}
     )
     elastic = Elastic(min_nodes=1, max_nodes=3, grow_after_seconds=seconds)
     assert find_growth_time(elastic, previous, 3) - parse_timestamp(at) == expected
 
 
-def test_suspending_a_smaller_job_and_resuming_it() -> None:
+def test_a_resumed_job_has_all_its_nodes() -> None:
     world = start_world()
     lose_machines(world, 1)
     world.nodes[1].rounds_until_start = 100_000
@@ -274,7 +276,7 @@ def test_suspending_a_smaller_job_and_resuming_it() -> None:
     assert (world.status.phase, current_members(world)) == ("Running", (0, 2, 1))
 
 
-def test_a_requested_restart_takes_the_nodes_that_are_ready() -> None:
+def test_a_requested_restart_includes_all_ready_nodes() -> None:
     world = start_world()
     lose_machines(world, 1)
     world.nodes[1].rounds_until_start = 40
@@ -286,7 +288,7 @@ def test_a_requested_restart_takes_the_nodes_that_are_ready() -> None:
     assert (world.status.phase, world.status.attempt, world.status.members) == ("Running", 3, "0,2,1")
 
 
-def test_all_nodes_of_a_smaller_job_that_are_cut_off_are_not_replaced() -> None:
+def test_a_smaller_job_whose_nodes_are_all_disconnected_does_not_replace_them() -> None:
     world = start_world()
     lose_machines(world, 1)
     world.nodes[1].rounds_until_start = 30
@@ -301,17 +303,19 @@ def test_all_nodes_of_a_smaller_job_that_are_cut_off_are_not_replaced() -> None:
     assert [entry.process.replacement for entry in world.nodes[:3]] == [0, 1, 0]
 
 
-@pytest.mark.parametrize("forged", [None, "0-1", "0", "0-2", "2,0", "1-2", "0-3", "0-999999", "x", "cleared"])
+@pytest.mark.parametrize("edited_members", [None, "0-1", "0", "0-2", "2,0", "1-2", "0-3", "0-999999", "x", "cleared"])
 @pytest.mark.parametrize("is_new_leader", [False, True])
-def test_no_two_nodes_run_the_same_ranks_if_someone_edits_the_status(
-    forged: str | None, *, is_new_leader: bool
+def test_no_two_nodes_run_the_same_ranks_after_an_edit_of_the_status(
+    edited_members: str | None, *, is_new_leader: bool
 ) -> None:
     world = start_world()
     lose_machines(world, 1)
     world.nodes[1].rounds_until_start = 30
     run_for(world, 80)
     assert world.status.members == "0,2"
-    world.status = Status() if forged == "cleared" else world.status.model_copy(update={"members": forged})
+    world.status = (
+        Status() if edited_members == "cleared" else world.status.model_copy(update={"members": edited_members})
+    )
     if is_new_leader:
         world.restart_operator()
     for _ in range(4 * EVENT_ROUNDS):
@@ -321,42 +325,46 @@ def test_no_two_nodes_run_the_same_ranks_if_someone_edits_the_status(
         assert len(running) == len(set(running)), running
 
 
-def test_a_node_that_can_not_start_does_not_keep_others_from_joining() -> None:
-    stuck = scheduled_node(3, "ImagePullBackOff")
+def test_a_node_that_can_not_start_does_not_prevent_others_from_joining() -> None:
+    blocked_node = scheduled_node(3, "ImagePullBackOff")
     for other, joins in (
         (scheduled_node(3), False),
-        (stuck, True),
+        (blocked_node, True),
         (node_with_problem(3), True),
         (pending_node(3), True),
     ):
-        world = replace(facts(ready_node(0), ready_node(1)), non_members=(ready_node(2), other), desired_nodes=4)
-        heard = heard_size(ELASTIC, 4, world.non_members, LATE).facts.nodes
+        job_facts = replace(facts(ready_node(0), ready_node(1)), non_members=(ready_node(2), other), desired_nodes=4)
+        non_members = size_with_reports(ELASTIC, 4, job_facts.non_members, LATE).facts.nodes
         running = Status(attempt=1, phase="Running", start_time="2025-11-21T04:05:05Z")
-        why = find_resize(new_elastic_world(4).job, running, replace(world, non_members=heard), LATE)
-        assert (why is not None) == joins, other
+        resize = find_resize(new_elastic_world(4).job, running, replace(job_facts, non_members=non_members), LATE)
+        assert (resize is not None) == joins, other
 
 
-def test_a_node_that_is_ready_late_starts_in_place_of_one_without_room() -> None:
-    asked = new_elastic_world(least=2).job
-    due = EARLY + asked.spec.startup_timeout_seconds
-    late = heard_size(ELASTIC, 3, (ready_node(0), pending_node(1), ready_node(2), missing_node(3)), due + 500).facts
-    world = infer(asked, RESTARTING.model_copy(update={"members": "0-2"}), late, due + 500)
-    assert [node.node for node in world.nodes] == [0, 2]
-    outcome = judge(with_members(asked, world), RESTARTING, world, due + 500)
+def test_a_late_node_starts_in_place_of_an_unschedulable_one() -> None:
+    a_job = new_elastic_world(min_nodes=2).job
+    deadline = EARLY + a_job.spec.startup_timeout_seconds
+    late_facts = size_with_reports(
+        ELASTIC, 3, (ready_node(0), pending_node(1), ready_node(2), missing_node(3)), deadline + 500
+    ).facts
+    job_facts = infer(a_job, RESTARTING.model_copy(update={"members": "0-2"}), late_facts, deadline + 500)
+    assert [node.node for node in job_facts.nodes] == [0, 2]
+    outcome = judge(with_members(a_job, job_facts), RESTARTING, job_facts, deadline + 500)
     assert outcome.verdict is Verdict.UNDECIDED
 
 
-def test_a_queue_that_places_only_min_nodes_together_does_not_deadlock() -> None:
-    for least, releases in ((2, True), (3, False)):
-        plain = new_elastic_world(least=least).job
-        asked = plain.model_copy(update={"spec": plain.spec.model_copy(update={"queue": Queue(volcano="a")})})
-        world = infer(
-            asked, FIRST, facts(scheduled_node(0), scheduled_node(1), pending_node(2), missing_node(3)), START
+def test_an_elastic_gang_is_released_unless_min_nodes_are_scheduled() -> None:
+    for min_nodes, releases in ((2, True), (3, False)):
+        elastic_job = new_elastic_world(min_nodes=min_nodes).job
+        a_job = elastic_job.model_copy(
+            update={"spec": elastic_job.spec.model_copy(update={"queue": Queue(volcano="a")})}
         )
-        assert (next_release_at(with_members(asked, world), world, START) is not None) == releases
+        job_facts = infer(
+            a_job, FIRST, facts(scheduled_node(0), scheduled_node(1), pending_node(2), missing_node(3)), START
+        )
+        assert (next_release_at(with_members(a_job, job_facts), job_facts, START) is not None) == releases
 
 
-_KINDS = (
+_NODE_BUILDERS = (
     ready_node,
     scheduled_node,
     pending_node,
@@ -371,27 +379,27 @@ _KINDS = (
 
 @given(
     previous=st.sampled_from((FIRST, RESTARTING, RESUMED)),
-    kinds=st.lists(st.sampled_from(_KINDS), min_size=4, max_size=4),
+    builders=st.lists(st.sampled_from(_NODE_BUILDERS), min_size=4, max_size=4),
     now=st.sampled_from((EARLY, LATE)),
     data=st.data(),
 )
 @settings(max_examples=examples(600))
 def test_the_choice_is_stable_and_within_the_limits(
-    previous: Status, kinds: list[Callable[[int], NodeFacts]], now: float, data: st.DataObject
+    previous: Status, builders: list[Callable[[int], NodeFacts]], now: float, data: st.DataObject
 ) -> None:
-    nodes = tuple(kind(number) for number, kind in enumerate(kinds))
-    least = data.draw(st.integers(1, 4))
-    count = data.draw(st.integers(least, 4))
-    elastic = Elastic(min_nodes=least, max_nodes=4, resize_after_seconds=60)
-    last = tuple(data.draw(st.permutations(range(4))))[: data.draw(st.integers(least, 4))]
-    size = heard_size(elastic, count, nodes, now)
+    nodes = tuple(build(number) for number, build in enumerate(builders))
+    min_nodes = data.draw(st.integers(1, 4))
+    spec_nodes = data.draw(st.integers(min_nodes, 4))
+    elastic = Elastic(min_nodes=min_nodes, max_nodes=4, resize_after_seconds=60)
+    last = tuple(data.draw(st.permutations(range(4))))[: data.draw(st.integers(min_nodes, 4))]
+    size = size_with_reports(elastic, spec_nodes, nodes, now)
     chosen = choose_elastic_members(previous, last, size)
     assert len(set(chosen)) == len(chosen)
-    assert least <= len(chosen) <= 4
+    assert min_nodes <= len(chosen) <= 4
     assert choose_elastic_members(previous, chosen, size) == chosen
-    if previous.attempt > 0 and any(kinds[member] is silent_node for member in last):
+    if previous.attempt > 0 and any(builders[member] is silent_node for member in last):
         assert chosen == last
     elif chosen != last:
-        assert len(chosen) <= count
-    kept = [member for member in last if member in chosen]
-    assert [member for member in chosen if member in kept] == kept or previous is FIRST
+        assert len(chosen) <= spec_nodes
+    staying = [member for member in last if member in chosen]
+    assert [member for member in chosen if member in staying] == staying or previous is FIRST

@@ -1,4 +1,4 @@
-"""When a lost pod is replaced, although its ranks may still run."""
+"""When muster replaces a lost pod whose ranks may still run."""
 
 from dataclasses import replace
 
@@ -23,38 +23,38 @@ def lose_machines_and_continue(world: World, *numbers: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "reported", "unreachable", "expected"),
+    ("of_policy", "reported", "unreachable", "expected"),
     [
         (0.0, 0.0, 50.0, 110.0),
-        (45.0, 45.0, 50.0, 110.0),  # the cluster's notice comes later than the fence
+        (45.0, 45.0, 50.0, 110.0),  # Kubernetes marks the node as NotReady after the fence.
         (45.0, 45.0, 0.0, 60.0),
         (300.0, 300.0, 50.0, 315.0),
-        (45.0, 300.0, 50.0, 315.0),  # the policy was changed after the pod's start
-        (300.0, 0.0, 50.0, 315.0),  # a forged report shortens nothing
+        (45.0, 300.0, 50.0, 315.0),  # The policy was changed after the pod's start.
+        (300.0, 0.0, 50.0, 315.0),  # A forged report does not shorten the wait.
     ],
 )
 def test_a_node_is_lost_once_its_agent_has_stopped_its_ranks(
-    own: float, reported: float, unreachable: float, expected: float
+    of_policy: float, reported: float, unreachable: float, expected: float
 ) -> None:
-    known = agent(1, AgentPhase.RUNNING, reported_at=0.0)
-    known = replace(known, report=replace(known.report, fence_seconds=reported), last_report_at=START)
-    silent = node(1, known)
-    silent = replace(silent, process=replace(silent.process, unreachable_since=START + unreachable))
-    facts = JobFacts(T0, (silent,), HEARTBEAT_SECONDS, fence_seconds=own)
-    assert lost_at(silent, facts) == START + expected
+    agent_facts = agent(1, AgentPhase.RUNNING, reported_at=0.0)
+    agent_facts = replace(agent_facts, report=replace(agent_facts.report, fence_seconds=reported), last_report_at=START)
+    silent_node = node(1, agent_facts)
+    silent_node = replace(silent_node, process=replace(silent_node.process, unreachable_since=START + unreachable))
+    facts = JobFacts(T0, (silent_node,), HEARTBEAT_SECONDS, fence_seconds=of_policy)
+    assert lost_at(silent_node, facts) == START + expected
 
 
 def test_a_job_with_one_node_or_without_a_policy_has_no_fence() -> None:
-    def with_policy(nodes: int) -> float:
+    def fence_with_policy(nodes: int) -> float:
         plain = job(nodes)
         return fence_seconds(
             plain.model_copy(update={"spec": plain.spec.model_copy(update={"failure_policy": POLICY})})
         )
 
-    assert (with_policy(1), with_policy(2), fence_seconds(job(2))) == (0.0, 45.0, 0.0)
+    assert (fence_with_policy(1), fence_with_policy(2), fence_seconds(job(2))) == (0.0, 45.0, 0.0)
 
 
-def test_one_lost_node_of_two_is_replaced() -> None:
+def test_a_lost_node_is_replaced_if_another_one_still_reports() -> None:
     world = start_world(POLICY)
     lose_machines_and_continue(world, 1)
     assert [entry.process.replacement for entry in world.nodes] == [0, 1]
@@ -63,7 +63,7 @@ def test_one_lost_node_of_two_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
-def test_if_all_nodes_are_lost_nothing_is_replaced(nodes: int) -> None:
+def test_no_node_is_replaced_if_all_are_lost(nodes: int) -> None:
     world = start_world(POLICY, nodes)
     lose_machines_and_continue(world, *range(nodes))
     assert [entry.process.replacement for entry in world.nodes] == [0] * nodes
@@ -73,7 +73,7 @@ def test_if_all_nodes_are_lost_nothing_is_replaced(nodes: int) -> None:
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
-def test_nodes_that_were_all_lost_are_replaced_when_one_has_ended(nodes: int) -> None:
+def test_lost_nodes_are_replaced_after_one_of_them_has_exited(nodes: int) -> None:
     world = start_world(POLICY, nodes)
     lose_machines_and_continue(world, *range(nodes))
     world.nodes[0].reconnect(world.now)
@@ -82,7 +82,7 @@ def test_nodes_that_were_all_lost_are_replaced_when_one_has_ended(nodes: int) ->
     assert [entry.process.replacement for entry in world.nodes] == [1] * nodes
 
 
-def test_another_operator_waits_for_the_old_pods_too() -> None:
+def test_a_new_operator_waits_for_the_old_pods_too() -> None:
     world = start_world(POLICY, 1)
     lose_machines_and_continue(world, 0)
     world.restart_operator()
@@ -115,13 +115,13 @@ def test_a_suspension_does_not_end_the_wait_for_lost_nodes(nodes: int, policy: F
     assert (world.status.phase, world.status.attempt) == ("Running", 2)
 
 
-def test_a_fenced_node_is_a_disruption() -> None:
+def test_a_fenced_node_counts_as_a_disruption() -> None:
     world = start_world(FailurePolicy(max_restarts=0))
-    fenced = world.nodes[1]
-    for rank in fenced.ranks:
+    node = world.nodes[1]
+    for rank in node.ranks:
         rank.end(world.now, None, 15, stopped=True)
-    fenced.problem = AgentProblem("Fenced", "this node has reached nothing for 45 s")
-    fenced.exit(world.now, 143, None)
+    node.problem = AgentProblem("Fenced", "this node has reached nothing for 45 s")
+    node.exit(world.now, 143, None)
     run_rounds(world, EVENT_ROUNDS)
     assert restart_records(world.status) == [(1, "Fenced", "Disruption")]
     assert [entry.process.replacement for entry in world.nodes] == [0, 1]

@@ -36,37 +36,41 @@ from unit.core.builders import (
     with_sigterm,
 )
 
-POD = ProcessFacts(ProcessState.RUNNING, started_at=START, grace_seconds=25.0)
+POD_PROCESS = ProcessFacts(ProcessState.RUNNING, started_at=START, grace_seconds=25.0)
 SUSPENDED = Outcome(Verdict.SUSPENDED)
 STARTED = Status(attempt=1, start_time="2025-11-21T04:05:05Z", observed_generation=3)
 
 
-def spec(*, suspend: bool = False, policy: FailurePolicy | None = None, deadline: int | None = None) -> Job:
+def make_job(*, suspend: bool = False, policy: FailurePolicy | None = None, deadline: int | None = None) -> Job:
     plain = job(deadline=deadline)
     changes = {"suspend": suspend, "failure_policy": policy}
     return plain.model_copy(update={"spec": plain.spec.model_copy(update=changes)})
 
 
-def with_call(current: NodeFacts, call: int | None) -> NodeFacts:
+def with_stop_call_report(current: NodeFacts, call: int | None) -> NodeFacts:
     """Return the same node, whose agent reports this stop call."""
     assert current.agent is not None
     return replace(current, agent=replace(current.agent, report=replace(current.agent.report, stop_call=call)))
 
 
-def in_pod(current: NodeFacts) -> NodeFacts:
-    return replace(current, process=POD)
+def with_pod_process(current: NodeFacts) -> NodeFacts:
+    return replace(current, process=POD_PROCESS)
 
 
-def runs(*calls: int | None) -> JobFacts:
+def running_facts(*calls: int | None) -> JobFacts:
     nodes = (running_node(number, rank(2 * number), rank(2 * number + 1)) for number in range(2))
-    return facts(*(in_pod(with_call(one, call)) for one, call in zip(nodes, calls, strict=True)))
+    return facts(
+        *(with_pod_process(with_stop_call_report(entry, call)) for entry, call in zip(nodes, calls, strict=True))
+    )
 
 
-def sent(a_job: Job, current: JobFacts, now: float = START + 10, previous: Status = STARTED) -> dict[int, Command]:
-    """Return the commands that the job needs, by node."""
-    complete = infer(a_job, previous, current, now)
-    actions = decide(a_job, complete, judge(a_job, previous, complete, now), now, 1)
-    return {number: one.command for one in actions if isinstance(one, SendCommand) for number in one.nodes}
+def sent_commands(
+    a_job: Job, current: JobFacts, now: float = START + 10, previous: Status = STARTED
+) -> dict[int, Command]:
+    """Return the commands that muster sends now, by node."""
+    inferred = infer(a_job, previous, current, now)
+    actions = decide(a_job, inferred, judge(a_job, previous, inferred, now), now, 1)
+    return {number: entry.command for entry in actions if isinstance(entry, SendCommand) for number in entry.nodes}
 
 
 @pytest.mark.parametrize(
@@ -81,85 +85,89 @@ def sent(a_job: Job, current: JobFacts, now: float = START + 10, previous: Statu
     ],
 )
 def test_the_highest_stop_call_of_all_nodes_decides(calls: tuple[int | None, ...], decision: int) -> None:
-    assert find_stop_call(runs(*calls), SUSPENDED) == decision
+    assert find_stop_call(running_facts(*calls), SUSPENDED) == decision
 
 
-def test_a_node_without_ranks_is_not_waited_for() -> None:
-    gone = node(1, process=exited_process(3, 1))
-    assert find_stop_call(facts(runs(7, None).nodes[0], gone), SUSPENDED) == 7
+def test_the_decision_does_not_wait_for_a_node_without_ranks() -> None:
+    exited_node = node(1, process=exited_process(3, 1))
+    assert find_stop_call(facts(running_facts(7, None).nodes[0], exited_node), SUSPENDED) == 7
     for phase in (AgentPhase.READY, AgentPhase.UPLOADING):
         without_ranks = node(1, agent(1, phase))
-        assert find_stop_call(facts(runs(7, None).nodes[0], without_ranks), SUSPENDED) == 7
-    unheard = node(1)
-    assert find_stop_call(facts(runs(7, None).nodes[0], unheard), SUSPENDED) == UNDECIDED
+        assert find_stop_call(facts(running_facts(7, None).nodes[0], without_ranks), SUSPENDED) == 7
+    silent_node = node(1)
+    assert find_stop_call(facts(running_facts(7, None).nodes[0], silent_node), SUSPENDED) == UNDECIDED
     ended_node = stopped_node(1, exited_rank(2, 1.0, 0, stopped=True))
-    assert find_stop_call(facts(runs(7, None).nodes[0], with_call(ended_node, 9)), SUSPENDED) == 9
+    assert find_stop_call(facts(running_facts(7, None).nodes[0], with_stop_call_report(ended_node, 9)), SUSPENDED) == 9
 
 
 @pytest.mark.parametrize("cause", ["suspend", "deadline", "Ctrl-C"])
-def test_healthy_ranks_are_stopped_gracefully_and_then_at_one_call(cause: str) -> None:
-    a_job = spec(suspend=cause == "suspend", deadline=5 if cause == "deadline" else None)
+def test_healthy_ranks_get_stop_and_then_the_stop_call(cause: str) -> None:
+    a_job = make_job(suspend=cause == "suspend", deadline=5 if cause == "deadline" else None)
     stop = ctrl_c_request(9, 25.0) if cause == "Ctrl-C" else None
-    first = sent(a_job, replace(runs(None, None), stop_request=stop))
+    first = sent_commands(a_job, replace(running_facts(None, None), stop_request=stop))
     expected = Command(1, UID, 1, CommandKind.STOP, grace_seconds=25.0, is_graceful=True)
     assert first == {0: expected, 1: expected}
-    waiting = runs(7, 5)
-    received = [replace(one, command=expected, command_sent_at=START + 10) for one in waiting.nodes]
-    then = sent(a_job, replace(facts(*received), stop_request=stop))
+    reported = running_facts(7, 5)
+    with_stop = [replace(entry, command=expected, command_sent_at=START + 10) for entry in reported.nodes]
+    second = sent_commands(a_job, replace(facts(*with_stop), stop_request=stop))
     at_call = replace(expected, kind=CommandKind.STOP_AT, stop_call=7)
-    assert then == {0: at_call, 1: at_call}
-    told = [replace(one, command=at_call, command_sent_at=START + 10) for one in waiting.nodes]
-    assert sent(a_job, replace(facts(*told), stop_request=stop)) == {}
+    assert second == {0: at_call, 1: at_call}
+    with_decision = [replace(entry, command=at_call, command_sent_at=START + 10) for entry in reported.nodes]
+    assert sent_commands(a_job, replace(facts(*with_decision), stop_request=stop)) == {}
 
 
 def test_ranks_that_got_sigterm_get_no_stop_call() -> None:
     expected = Command(1, UID, 1, CommandKind.STOP, grace_seconds=25.0, is_graceful=True)
-    assert {number: one.kind for number, one in sent(spec(suspend=True), runs(0, 5)).items()} == {
+    assert {
+        number: entry.kind for number, entry in sent_commands(make_job(suspend=True), running_facts(0, 5)).items()
+    } == {
         0: CommandKind.STOP,
         1: CommandKind.STOP_AT,
     }
-    assert sent(spec(suspend=True), runs(0, 0)) == {0: expected, 1: expected}
+    assert sent_commands(make_job(suspend=True), running_facts(0, 0)) == {0: expected, 1: expected}
 
 
 @pytest.mark.parametrize("policy", [None, FailurePolicy()])
 def test_a_drained_node_gives_all_nodes_their_grace_period(policy: FailurePolicy | None) -> None:
-    healthy, drained = runs(None, 5).nodes
+    healthy, drained = running_facts(None, 5).nodes
     current = facts(healthy, with_sigterm(drained, 9))
-    commands = sent(spec(policy=policy), current)
+    commands = sent_commands(make_job(policy=policy), current)
     expected = Command(1, UID, 1, CommandKind.STOP, grace_seconds=25.0, is_graceful=True)
     assert commands == {0: expected, 1: expected}
-    both = facts(with_call(healthy, 8), with_sigterm(drained, 9))
-    assert {one.stop_call for one in sent(spec(policy=policy), both).values()} == {8}
+    reported = facts(with_stop_call_report(healthy, 8), with_sigterm(drained, 9))
+    assert {entry.stop_call for entry in sent_commands(make_job(policy=policy), reported).values()} == {8}
 
 
-def test_a_deleted_pod_is_drained_before_it_gets_sigterm() -> None:
-    healthy, drained = runs(None, None).nodes
+def test_a_deletion_stops_all_ranks_gracefully_before_the_pod_gets_sigterm() -> None:
+    healthy, drained = running_facts(None, None).nodes
     evicted = replace(
-        POD, is_terminating=True, deletion_requested_at=START + 9, problem=Problem("Evicted", "it was evicted")
+        POD_PROCESS, is_terminating=True, deletion_requested_at=START + 9, problem=Problem("Evicted", "it was evicted")
     )
-    commands = sent(spec(policy=FailurePolicy()), facts(healthy, replace(drained, process=evicted)))
-    assert {(one.kind, one.is_graceful, one.grace_seconds) for one in commands.values()} == {("Stop", True, 25.0)}
-    gone = replace(evicted, state=ProcessState.MISSING)
-    commands = sent(spec(policy=FailurePolicy()), facts(healthy, replace(drained, process=gone)))
+    commands = sent_commands(make_job(policy=FailurePolicy()), facts(healthy, replace(drained, process=evicted)))
+    assert {(entry.kind, entry.is_graceful, entry.grace_seconds) for entry in commands.values()} == {
+        ("Stop", True, 25.0)
+    }
+    missing = replace(evicted, state=ProcessState.MISSING)
+    commands = sent_commands(make_job(policy=FailurePolicy()), facts(healthy, replace(drained, process=missing)))
     assert commands == {0: Command(1, UID, 1, CommandKind.STOP, grace_seconds=FAILURE_GRACE_SECONDS)}
 
 
 @pytest.mark.parametrize("policy", [None, FailurePolicy(max_restarts=1)])
-def test_after_a_failed_rank_nobody_waits(policy: FailurePolicy | None) -> None:
-    failed = in_pod(running_node(0, exited_rank(0, 8, 1), rank(1)))
-    commands = sent(spec(policy=policy), facts(failed, runs(None, 5).nodes[1]))
+def test_the_stop_after_a_failed_rank_is_not_graceful(policy: FailurePolicy | None) -> None:
+    failed = with_pod_process(running_node(0, exited_rank(0, 8, 1), rank(1)))
+    commands = sent_commands(make_job(policy=policy), facts(failed, running_facts(None, 5).nodes[1]))
     expected = Command(1, UID, 1, CommandKind.STOP, grace_seconds=FAILURE_GRACE_SECONDS)
     assert commands == {0: expected, 1: expected}
 
 
-def saved(number: int, at: float = 12.0) -> NodeFacts:
+def node_that_saved(number: int, at: float = 12.0) -> NodeFacts:
     """Return a node whose ranks saved a checkpoint and exited with 0 after the stop began."""
     ranks = (exited_rank(2 * number, at, 0, stopped=True), exited_rank(2 * number + 1, at, 0, stopped=True))
-    return with_call(in_pod(stopped_node(number, *ranks)), 7)
+    return with_stop_call_report(with_pod_process(stopped_node(number, *ranks)), 7)
 
 
-def verdict(a_job: Job, previous: Status, current: JobFacts, now: float = START + 20) -> Outcome:
-    return judge(a_job, previous, infer(a_job, previous, current, now), now)
+def judge_job(a_job: Job, previous: Status, job_facts: JobFacts, now: float = START + 20) -> Outcome:
+    return judge(a_job, previous, infer(a_job, previous, job_facts, now), now)
 
 
 _CONDITION = Condition(
@@ -169,11 +177,14 @@ SUSPENDING = STARTED.model_copy(update={"conditions": (_CONDITION,)})
 
 
 def test_ranks_that_saved_before_a_suspension_have_not_completed_the_job() -> None:
-    assert verdict(spec(suspend=True), SUSPENDING, facts(saved(0), saved(1))).verdict is Verdict.SUSPENDED
+    assert (
+        judge_job(make_job(suspend=True), SUSPENDING, facts(node_that_saved(0), node_that_saved(1))).verdict
+        is Verdict.SUSPENDED
+    )
 
 
-def test_ranks_that_saved_before_the_deadline_s_end_have_not_completed_the_job() -> None:
-    outcome = verdict(spec(deadline=5), STARTED, facts(saved(0), saved(1)))
+def test_ranks_that_saved_at_the_deadline_have_not_completed_the_job() -> None:
+    outcome = judge_job(make_job(deadline=5), STARTED, facts(node_that_saved(0), node_that_saved(1)))
     assert (outcome.verdict, outcome.reason) == (Verdict.FAILED, "DeadlineExceeded")
 
 
@@ -181,7 +192,9 @@ def test_ranks_that_saved_before_the_deadline_s_end_have_not_completed_the_job()
 def test_ranks_that_saved_on_a_drained_node_have_not_completed_the_job(
     policy: FailurePolicy | None, expected: Verdict
 ) -> None:
-    outcome = verdict(spec(policy=policy), STARTED, facts(saved(0), with_sigterm(saved(1), 9, 9.5)))
+    outcome = judge_job(
+        make_job(policy=policy), STARTED, facts(node_that_saved(0), with_sigterm(node_that_saved(1), 9, 9.5))
+    )
     assert (outcome.verdict, outcome.reason) == (expected, "NodeStopped")
     assert outcome.failure is not None
     assert outcome.failure.first.node == 1
@@ -189,23 +202,23 @@ def test_ranks_that_saved_on_a_drained_node_have_not_completed_the_job(
         assert outcome.restart.counts_as == "Disruption"
 
 
-def test_a_pod_that_was_drained_while_the_operator_was_away() -> None:
-    """Its ranks saved and left; the other node's ranks lost them as their peer."""
-    alone = with_sigterm(saved(1, 11), 9)
-    outcome = verdict(
-        spec(policy=FailurePolicy()),
+def test_a_drain_is_the_cause_although_no_operator_ran() -> None:
+    """The drained ranks saved and exited. The ranks of the other node failed because they lost their peers."""
+    drained = with_sigterm(node_that_saved(1, 11), 9)
+    outcome = judge_job(
+        make_job(policy=FailurePolicy()),
         STARTED,
-        facts(finished_node(0, exited_rank(0, 12, 1), exited_rank(1, 12, 1)), alone),
+        facts(finished_node(0, exited_rank(0, 12, 1), exited_rank(1, 12, 1)), drained),
     )
     assert (outcome.verdict, outcome.reason) == (Verdict.RESTARTING, "NodeStopped")
 
 
-def test_who_completed_the_training_before_the_stop_stays_complete() -> None:
+def test_a_job_that_completed_before_the_stop_stays_complete() -> None:
     current = facts(
         finished_node(0, exited_rank(0, 8, 0), exited_rank(1, 8, 0)),
         finished_node(1, exited_rank(2, 8, 0), exited_rank(3, 8, 0)),
     )
-    assert verdict(spec(suspend=True), STARTED, current).verdict is Verdict.SUCCEEDED
+    assert judge_job(make_job(suspend=True), STARTED, current).verdict is Verdict.SUCCEEDED
 
 
 def test_the_next_attempt_has_no_stop_call() -> None:
@@ -214,21 +227,23 @@ def test_the_next_attempt_has_no_stop_call() -> None:
     )
     restarts = Restarts(total=1, failures=0, disruptions=1, replacement=0, is_pending=True, history=(record,))
     previous = Status(attempt=2, restarts=restarts, observed_generation=3)
-    complete = infer(spec(policy=FailurePolicy()), previous, facts(saved(0), saved(1)), START + 20)
-    assert [one.is_ready for one in complete.nodes] == [True, True]
-    assert [one.agent and one.agent.report.stop_call for one in complete.nodes] == [None, None]
+    inferred = infer(
+        make_job(policy=FailurePolicy()), previous, facts(node_that_saved(0), node_that_saved(1)), START + 20
+    )
+    assert [entry.is_ready for entry in inferred.nodes] == [True, True]
+    assert [entry.agent and entry.agent.report.stop_call for entry in inferred.nodes] == [None, None]
 
 
 @dataclass
 class ModelRank:
-    """A rank, as in `rank/stopping.py`. `calls` are the calls that it has begun."""
+    """A model of `rank/stopping.py`. `calls` is the number of calls that the rank has begun."""
 
     calls: int
     is_waiting: bool = False
     stopped_at: int | None = None
 
     def step(self, node: "ModelNode") -> None:
-        """Finish a step and call `stopping`, or go on waiting in that call."""
+        """Finish a step and call `stopping`, or continue to wait in that call."""
         if self.stopped_at is not None:
             return
         self.calls += not self.is_waiting
@@ -239,7 +254,7 @@ class ModelRank:
 
 @dataclass
 class ModelNode:
-    """A node, as in `rank_group/graceful_stop.py`, and the last command to it."""
+    """A model of `rank_group/graceful_stop.py`, and the last command to the node."""
 
     ranks: list[ModelRank]
     own_call: int | None = None
@@ -247,7 +262,7 @@ class ModelNode:
     command: Command | None = None
     reported: int | None = None
 
-    def obey(self) -> None:
+    def execute_command(self) -> None:
         if self.command is None:
             return
         if self.own_call is None:
@@ -256,39 +271,42 @@ class ModelNode:
             self.decision = self.command.stop_call
 
 
-EVENTS = ("step", "step", "step", "decide", "obey", "report", "another leader")
+EVENT_NAMES = ("step", "step", "step", "decide", "execute command", "report", "another leader")
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_all_ranks_stop_at_the_same_call_in_any_order_of_events(data: st.DataObject) -> None:
-    counts = data.draw(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=3))
-    nodes = [ModelNode([ModelRank(calls) for calls in of_node]) for of_node in counts]
-    places = st.tuples(st.sampled_from(EVENTS), st.integers(0, len(nodes) - 1), st.integers(0, 1))
-    for event, number, member in data.draw(st.lists(places, max_size=60)):
-        happen(event, nodes, number, member)
-    for event in ("decide", "obey", "report", "decide", "obey", *["step"] * 99):
+    call_counts = data.draw(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=3))
+    nodes = [ModelNode([ModelRank(calls) for calls in of_node]) for of_node in call_counts]
+    events = st.tuples(st.sampled_from(EVENT_NAMES), st.integers(0, len(nodes) - 1), st.integers(0, 1))
+    for event, number, member in data.draw(st.lists(events, max_size=60)):
+        apply_event(event, nodes, number, member)
+    for event in ("decide", "execute command", "report", "decide", "execute command", *["step"] * 99):
         for number in range(len(nodes)):
-            happen(event, nodes, number, 0)
-            happen(event, nodes, number, 1)
-    stops = {member.stopped_at for one in nodes for member in one.ranks}
+            apply_event(event, nodes, number, 0)
+            apply_event(event, nodes, number, 1)
+    stops = {member.stopped_at for entry in nodes for member in entry.ranks}
     assert len(stops) == 1
     assert None not in stops
 
 
-def happen(event: str, nodes: list[ModelNode], number: int, member: int) -> None:
-    one = nodes[number]
+def apply_event(event: str, nodes: list[ModelNode], number: int, member: int) -> None:
+    current = nodes[number]
     if event == "step":
-        one.ranks[member].step(one)
+        current.ranks[member].step(current)
     elif event == "report":
-        one.reported = one.own_call
-    elif event == "obey":
-        one.obey()
-    elif event == "another leader":  # it knows neither the reports nor the commands
-        for each in nodes:
-            each.reported = each.command = None
+        current.reported = current.own_call
+    elif event == "execute command":
+        current.execute_command()
+    elif event == "another leader":  # It has neither the reports nor the commands.
+        for other in nodes:
+            other.reported = other.command = None
     else:
-        agents = [with_call(node(n, agent(n, AgentPhase.RUNNING)), each.reported) for n, each in enumerate(nodes)]
-        one.command = add_stop_call(
+        agents = [
+            with_stop_call_report(node(n, agent(n, AgentPhase.RUNNING)), other.reported)
+            for n, other in enumerate(nodes)
+        ]
+        current.command = with_stop_call(
             command(CommandKind.STOP, 25.0), agents[number], find_stop_call(facts(*agents), SUSPENDED)
         )

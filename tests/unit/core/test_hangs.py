@@ -1,4 +1,4 @@
-"""Ranks that complete no step any more: which of them muster notices, and what follows, in simulated worlds."""
+"""Ranks that complete no more steps: which hangs muster detects, and what follows."""
 
 from collections.abc import Iterable
 
@@ -15,44 +15,44 @@ from unit.core.simulated import SimulatedNode, SimulatedRank, World
 from unit.core.test_any_operator import run_rounds, run_to_the_end, with_suspend
 
 TIMEOUT = 60
-WATCHED = FailurePolicy(max_restarts=2, hang_timeout_seconds=TIMEOUT)
+HANG_POLICY = FailurePolicy(max_restarts=2, hang_timeout_seconds=TIMEOUT)
 
 
 def start_training(policy: FailurePolicy | None, nodes: int = 2) -> World:
     """Return a world whose ranks have completed some steps."""
-    plain = job(nodes, 2)
-    spec = plain.spec.model_copy(update={"failure_policy": policy})
-    result = World(plain.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(nodes)])
-    run_rounds(result, 5)
-    train_for(result, 20)
-    assert (result.status.phase, stalled_condition(result).status) == ("Running", "False")
-    return result
+    original_job = job(nodes, 2)
+    spec = original_job.spec.model_copy(update={"failure_policy": policy})
+    world = World(original_job.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(nodes)])
+    run_rounds(world, 5)
+    train_for(world, 20)
+    assert (world.status.phase, stalled_condition(world).status) == ("Running", "False")
+    return world
 
 
 def all_ranks(world: World) -> list[SimulatedRank]:
     return [rank for node in world.nodes for rank in node.ranks]
 
 
-def train_for(world: World, seconds: float, still: Iterable[int] = ()) -> None:
-    """Let time pass in which each rank completes a step each 0.8 s, but those in `still` complete none."""
-    frozen = set(still)
-    until = world.now + seconds
-    while world.now < until:
+def train_for(world: World, seconds: float, hanging: Iterable[int] = ()) -> None:
+    """Let each rank complete a step every 0.8 s, except those in `hanging`."""
+    hanging_ranks = set(hanging)
+    deadline = world.now + seconds
+    while world.now < deadline:
         world.now += 0.7
         for rank in all_ranks(world):
-            if rank.number not in frozen:
+            if rank.number not in hanging_ranks:
                 rank.complete_step(world.now)
         run_rounds(world)
 
 
 def hang_for(world: World, seconds: float = TIMEOUT + 2) -> None:
-    train_for(world, seconds, still=range(len(all_ranks(world))))
+    train_for(world, seconds, hanging=range(len(all_ranks(world))))
 
 
 def stalled_condition(world: World) -> Condition:
-    found = world.status.condition("Stalled")
-    assert found is not None
-    return found
+    condition = world.status.condition("Stalled")
+    assert condition is not None
+    return condition
 
 
 def restart_reasons(world: World) -> list[str]:
@@ -60,14 +60,14 @@ def restart_reasons(world: World) -> list[str]:
     return [record.reason for record in history]
 
 
-def test_a_job_that_makes_steps_never_hangs() -> None:
-    world = start_training(WATCHED)
+def test_a_job_that_completes_steps_does_not_hang() -> None:
+    world = start_training(HANG_POLICY)
     train_for(world, 3 * TIMEOUT)
     assert (world.status.phase, world.status.attempt, world.status.hang) == ("Running", 1, None)
 
 
 def test_a_hang_restarts_the_ranks_in_their_pods() -> None:
-    world = start_training(WATCHED)
+    world = start_training(HANG_POLICY)
     all_ranks(world)[2].activity = "stopped by a signal"
     for number in (0, 1, 3):
         all_ranks(world)[number].activity = "all_reduce"
@@ -85,15 +85,15 @@ def test_a_hang_restarts_the_ranks_in_their_pods() -> None:
 
 
 def record_collectives(world: World) -> None:
-    """Rank 1 evaluates instead of entering the collective in which the others wait."""
+    """Let rank 1 evaluate, while the others wait in a collective that it has not entered."""
     for rank in all_ranks(world):
         rank.activity = "all_reduce"
         rank.collectives = (GroupCollective("0 (default_pg)", "all_reduce", 7, "all_reduce", 7),)
     all_ranks(world)[1].collectives = (GroupCollective("0 (default_pg)", "all_gather", 6),)
 
 
-def test_the_rank_that_has_not_entered_a_collective_is_the_cause() -> None:
-    world = start_training(WATCHED)
+def test_the_rank_that_has_not_entered_a_collective_is_the_root_cause() -> None:
+    world = start_training(HANG_POLICY)
     hang_for(world, TIMEOUT - 2)
     record_collectives(world)
     hang_for(world, 6)
@@ -126,7 +126,7 @@ def test_a_stalled_job_names_the_last_collectives() -> None:
 
 def test_the_condition_names_the_last_step_before_the_ranks_count_as_hanging() -> None:
     world = start_training(None)
-    train_for(world, 8, still=(2, 3))
+    train_for(world, 8, hanging=(2, 3))
     step = all_ranks(world)[2].step
     hang_for(world, STEP_SECONDS)
     assert (stalled_condition(world).status, stalled_condition(world).reason) == ("False", NO_RECENT_STEP)
@@ -167,21 +167,21 @@ def test_the_report_of_a_hang_does_not_change_while_it_lasts() -> None:
 
 def test_the_jitter_of_reports_does_not_change_the_report_of_a_hang() -> None:
     world = start_training(None)
-    # After a lower step, the time of the last step comes from the latest report.
+    # After a lower step, the latest report decides the time of the last step.
     for rank in all_ranks(world):
         rank.step, rank.stepped_at = 1, world.now
     hang_for(world, STALL_SECONDS + 2)
     before = world.status
     assert before.hang is not None
-    for late in (0.003, -0.001, 0.7, 0.0, -0.02):
+    for delay in (0.003, -0.001, 0.7, 0.0, -0.02):
         for rank in all_ranks(world):
             assert rank.stepped_at is not None
-            rank.stepped_at += late
+            rank.stepped_at += delay
         run_rounds(world, 3)
         assert world.status == before
 
 
-def test_the_message_says_what_the_ranks_are_in() -> None:
+def test_the_message_has_the_activities_of_the_ranks() -> None:
     world = start_training(None)
     hang_for(world, STALL_SECONDS - 10)
     for rank, activity in zip(all_ranks(world), ("all_reduce", "all_reduce", "all_gather", "all_reduce"), strict=True):
@@ -194,16 +194,16 @@ def test_the_message_says_what_the_ranks_are_in() -> None:
     assert world.status.hang.rank == 2
 
 
-def test_one_rank_alone_hangs() -> None:
-    world = start_training(WATCHED)
-    train_for(world, TIMEOUT + 4, still=[3])
+def test_one_hanging_rank_is_enough_for_a_hang() -> None:
+    world = start_training(HANG_POLICY)
+    train_for(world, TIMEOUT + 4, hanging=[3])
     assert restart_reasons(world) == ["Hung"]
     assert world.status.restarts is not None
     assert world.status.restarts.history[0].rank == 3
 
 
 def test_ranks_without_a_step_in_this_attempt_do_not_hang() -> None:
-    world = start_training(WATCHED)
+    world = start_training(HANG_POLICY)
     hang_for(world, TIMEOUT + 4)
     assert world.status.attempt == 2
     # The second attempt loads its checkpoint for a long time.
@@ -214,8 +214,8 @@ def test_ranks_without_a_step_in_this_attempt_do_not_hang() -> None:
     assert world.status.attempt == 3
 
 
-def test_the_step_that_a_script_resumes_from_is_no_step() -> None:
-    world = start_training(WATCHED)
+def test_the_step_from_which_a_script_resumes_does_not_count_as_completed() -> None:
+    world = start_training(HANG_POLICY)
     hang_for(world, TIMEOUT + 4)
     for rank in all_ranks(world):
         rank.report_resumed_step(3500, world.now)
@@ -227,10 +227,10 @@ def test_the_step_that_a_script_resumes_from_is_no_step() -> None:
     assert world.status.attempt == 3
 
 
-def test_a_silent_agent_is_no_hang() -> None:
-    world = start_training(WATCHED)
+def test_ranks_of_a_silent_agent_do_not_hang() -> None:
+    world = start_training(HANG_POLICY)
     world.nodes[1].is_frozen = True
-    train_for(world, TIMEOUT + 20, still=range(4))
+    train_for(world, TIMEOUT + 20, hanging=range(4))
     assert (world.status.attempt, world.status.hang) == (1, None)
     world.nodes[1].is_frozen = False
     for rank in all_ranks(world):
@@ -239,8 +239,8 @@ def test_a_silent_agent_is_no_hang() -> None:
     assert (world.status.attempt, world.status.hang) == (1, None)
 
 
-def test_old_reports_are_no_proof_of_a_hang() -> None:
-    world = start_training(WATCHED)
+def test_old_reports_do_not_show_a_hang() -> None:
+    world = start_training(HANG_POLICY)
     for node in world.nodes:
         node.is_frozen = True
     world.now += TIMEOUT + 2
@@ -248,13 +248,13 @@ def test_old_reports_are_no_proof_of_a_hang() -> None:
     assert (world.status.attempt, world.status.hang) == (1, None)
 
 
-def test_while_a_rank_is_in_a_phase_nothing_hangs() -> None:
-    world = start_training(WATCHED)
+def test_no_rank_hangs_while_a_rank_is_in_a_phase() -> None:
+    world = start_training(HANG_POLICY)
     all_ranks(world)[0].phase = "eval"
     hang_for(world, 3 * TIMEOUT)
     assert (world.status.attempt, world.status.hang) == (1, None)
 
-    # The others have waited for rank 0, and get the whole timeout for their next step.
+    # The others have waited for rank 0. They get the whole timeout for their next step.
     all_ranks(world)[0].phase, all_ranks(world)[0].phase_ended_at = None, world.now
     hang_for(world, TIMEOUT - 5)
     assert (world.status.attempt, world.status.hang) == (1, None)
@@ -262,8 +262,8 @@ def test_while_a_rank_is_in_a_phase_nothing_hangs() -> None:
     assert world.status.attempt == 2
 
 
-def test_the_phase_of_a_rank_that_has_ended_counts() -> None:
-    world = start_training(WATCHED)
+def test_the_end_of_a_phase_counts_although_its_rank_has_exited() -> None:
+    world = start_training(HANG_POLICY)
     all_ranks(world)[0].phase = "save"
     hang_for(world, 2 * TIMEOUT)
     all_ranks(world)[0].phase, all_ranks(world)[0].phase_ended_at = None, world.now
@@ -272,8 +272,8 @@ def test_the_phase_of_a_rank_that_has_ended_counts() -> None:
     assert (world.status.attempt, world.status.hang) == (1, None)
 
 
-def test_a_lower_step_is_progress_too() -> None:
-    world = start_training(WATCHED)
+def test_lower_steps_are_progress_too() -> None:
+    world = start_training(HANG_POLICY)
     for number in range(2 * TIMEOUT):
         for rank in all_ranks(world):
             rank.step, rank.stepped_at = number % 10, world.now
@@ -307,8 +307,8 @@ def test_a_hang_fails_a_job_without_a_restart(policy: FailurePolicy, message: st
     assert world.status.hang.is_failure
 
 
-def test_a_rank_that_wakes_up_while_it_is_stopped_changes_nothing() -> None:
-    world = start_training(WATCHED)
+def test_a_rank_that_continues_while_it_is_stopped_does_not_prevent_the_restart() -> None:
+    world = start_training(HANG_POLICY)
     hang_for(world, TIMEOUT - 1)
     while world.status.phase == "Running":
         run_rounds(world)
@@ -319,28 +319,28 @@ def test_a_rank_that_wakes_up_while_it_is_stopped_changes_nothing() -> None:
     assert (world.status.phase, world.status.attempt, restart_reasons(world)) == ("Running", 2, ["Hung"])
 
 
-@pytest.mark.parametrize("turn", range(8))
-def test_the_operator_dies_while_it_handles_a_hang(turn: int) -> None:
-    world = start_training(WATCHED)
+@pytest.mark.parametrize("round_number", range(8))
+def test_a_new_operator_completes_the_restart_after_a_hang(round_number: int) -> None:
+    world = start_training(HANG_POLICY)
     hang_for(world, TIMEOUT - 1)
     while world.status.phase == "Running":
         run_rounds(world)
         world.now += 0.4
-    run_rounds(world, turn)
+    run_rounds(world, round_number)
     world.restart_operator()
     run_rounds(world, 20)
     assert (world.status.phase, world.status.attempt, restart_reasons(world)) == ("Running", 2, ["Hung"])
     assert [node.started_attempts for node in world.nodes] == [[1, 2], [1, 2]]
 
 
-def test_a_stop_or_a_suspension_is_not_a_hang() -> None:
-    stopping = start_training(WATCHED)
+def test_ranks_do_not_hang_while_a_stop_or_a_suspension_ends_them() -> None:
+    stopping = start_training(HANG_POLICY)
     hang_for(stopping, TIMEOUT - 1)
     stopping.stop = StopRequest(stopping.now, "Ctrl-C", 100.0)
     hang_for(stopping, 10)
     assert stopping.status.message.startswith("Stopped by Ctrl-C")
 
-    suspended = start_training(WATCHED)
+    suspended = start_training(HANG_POLICY)
     hang_for(suspended, TIMEOUT - 1)
     suspended.job = with_suspend(suspended, suspend=True)
     hang_for(suspended, 10)
@@ -348,16 +348,16 @@ def test_a_stop_or_a_suspension_is_not_a_hang() -> None:
     assert restart_reasons(suspended) == []
 
 
-def test_a_rank_that_failed_earlier_is_the_cause() -> None:
-    world = start_training(WATCHED)
+def test_a_rank_that_failed_before_the_timeout_is_the_root_cause() -> None:
+    world = start_training(HANG_POLICY)
     hang_for(world, TIMEOUT - 1)
     all_ranks(world)[1].end(world.now, 1, None, "ValueError: bad label")
     hang_for(world, 5)
     assert restart_reasons(world) == ["RankFailed"]
 
 
-def test_times_before_the_job_are_harmless() -> None:
-    world = start_training(WATCHED)
+def test_a_time_before_the_jobs_creation_counts_as_a_hang() -> None:
+    world = start_training(HANG_POLICY)
     for rank in all_ranks(world):
         rank.stepped_at = T0 - 10**9
     run_rounds(world, 20)

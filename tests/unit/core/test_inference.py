@@ -1,4 +1,4 @@
-"""The facts that are dropped before a decision."""
+"""Facts of earlier attempts and pods, which muster drops before it decides."""
 
 from dataclasses import replace
 
@@ -12,15 +12,15 @@ from muster.core.inference import infer
 from muster_worker.contract.schema import CommandKind
 from unit.core.builders import START, command, facts, job, rank, ready_node, running_node, stopped_node
 
-FIRST = Status(attempt=1, start_time="2025-11-21T04:05:05Z")
+FIRST_ATTEMPT = Status(attempt=1, start_time="2025-11-21T04:05:05Z")
 RESUMED = Status(
     conditions=(
         Condition(type="Suspended", status="False", reason="Resumed", last_transition_time="2025-11-21T04:05:05Z"),
     ),
     attempt=1,
 )
-TOLD = replace(ready_node(0), command=command(CommandKind.STOP, 2.0), command_sent_at=START)
-TOLD_SINCE = replace(
+NODE_WITH_STOP = replace(ready_node(0), command=command(CommandKind.STOP, 2.0), command_sent_at=START)
+NODE_WITH_EXIT = replace(
     stopped_node(0, rank(0)), command=replace(command(CommandKind.EXIT), attempt=2), command_sent_at=START
 )
 RESTARTING = Status(
@@ -43,63 +43,67 @@ def without_pod(current: NodeFacts) -> NodeFacts:
     return replace(current, process=ProcessFacts(ProcessState.MISSING, 0))
 
 
-def inferred(previous: Status, current: NodeFacts) -> NodeFacts:
-    (found,) = infer(job(1), previous, facts(current), START).nodes
-    return found
+def infer_node(previous: Status, current: NodeFacts) -> NodeFacts:
+    (inferred,) = infer(job(1), previous, facts(current), START).nodes
+    return inferred
 
 
 @pytest.mark.parametrize(
-    ("previous", "known", "has_agent", "has_command"),
+    ("previous", "node_facts", "has_agent", "has_command"),
     [
         (Status(), running_node(0, rank(0)), True, True),
-        (FIRST, running_node(0, rank(0)), True, True),
-        (FIRST, without_pod(running_node(0, rank(0))), True, True),
-        # Both are of the start before.
+        (FIRST_ATTEMPT, running_node(0, rank(0)), True, True),
+        (FIRST_ATTEMPT, without_pod(running_node(0, rank(0))), True, True),
+        # Both are of the previous attempt.
         (RESUMED, stopped_node(0, rank(0)), False, False),
-        (RESUMED, TOLD, True, False),
-        # The operator has sent Exit since, and the agent's report of its end is late.
-        (RESUMED, TOLD_SINCE, False, True),
-        # The agent that was ready ended with its pod.
-        (Status(), without_pod(TOLD), False, False),
+        (RESUMED, NODE_WITH_STOP, True, False),
+        # The operator has sent Exit for the new attempt. The agent's report is of the previous one.
+        (RESUMED, NODE_WITH_EXIT, False, True),
+        # The ready agent ended with its pod.
+        (Status(), without_pod(NODE_WITH_STOP), False, False),
     ],
 )
-def test_the_past_is_left_out(previous: Status, known: NodeFacts, *, has_agent: bool, has_command: bool) -> None:
-    result = inferred(previous, known)
+def test_facts_of_an_earlier_attempt_are_dropped(
+    previous: Status, node_facts: NodeFacts, *, has_agent: bool, has_command: bool
+) -> None:
+    result = infer_node(previous, node_facts)
 
     assert (result.agent is not None, result.command is not None) == (has_agent, has_command)
     assert result.command_sent_at is None or has_command
 
 
-def test_a_drained_agent_is_told_to_exit_only_once() -> None:
-    drained = replace(TOLD_SINCE, process=replace(TOLD_SINCE.process, is_terminating=True))
-    result = inferred(RESTARTING, drained)
+def test_a_drained_agent_gets_exit_only_once() -> None:
+    drained = replace(NODE_WITH_EXIT, process=replace(NODE_WITH_EXIT.process, is_terminating=True))
+    result = infer_node(RESTARTING, drained)
 
-    assert (result.agent, result.command) == (None, TOLD_SINCE.command)
-
-
-@pytest.mark.parametrize(("starts", "seen", "replacement"), [(0, -1, -1), (2, -1, 1), (2, 3, 3)])
-def test_the_number_of_attempts_reveals_unobserved_pods(starts: int, seen: int, replacement: int) -> None:
-    vanished = replace(ready_node(0), process=ProcessFacts(ProcessState.MISSING, seen))
-
-    assert inferred(Status(attempt=starts), vanished).process.replacement == replacement
+    assert (result.agent, result.command) == (None, NODE_WITH_EXIT.command)
 
 
-def test_a_pod_that_is_there_has_its_own_replacement() -> None:
-    assert inferred(Status(attempt=5), ready_node(0)).process.replacement == ready_node(0).process.replacement
+@pytest.mark.parametrize(("attempts", "observed", "replacement"), [(0, -1, -1), (2, -1, 1), (2, 3, 3)])
+def test_the_replacement_of_a_missing_pod_is_at_least_the_number_of_attempts_less_one(
+    attempts: int, observed: int, replacement: int
+) -> None:
+    missing = replace(ready_node(0), process=ProcessFacts(ProcessState.MISSING, observed))
+
+    assert infer_node(Status(attempt=attempts), missing).process.replacement == replacement
+
+
+def test_an_existing_pod_keeps_its_replacement() -> None:
+    assert infer_node(Status(attempt=5), ready_node(0)).process.replacement == ready_node(0).process.replacement
 
 
 @pytest.mark.parametrize(
     ("previous", "replacement", "is_problem"),
     [
         (RESUMED, 0, False),
-        # Another pod, created since.
+        # The pod was created after the suspension.
         (RESUMED, 1, True),
-        (FIRST, 0, True),
+        (FIRST_ATTEMPT, 0, True),
         (Status(), 0, True),
     ],
 )
 def test_a_pod_deleted_by_a_suspension_is_no_problem(previous: Status, replacement: int, *, is_problem: bool) -> None:
-    deleted = ProcessFacts(ProcessState.MISSING, replacement, problem=Problem(POD_DELETED, "somebody deleted it"))
-    result = inferred(previous, replace(ready_node(0), process=deleted))
+    deleted = ProcessFacts(ProcessState.MISSING, replacement, problem=Problem(POD_DELETED, "a user deleted it"))
+    result = infer_node(previous, replace(ready_node(0), process=deleted))
 
     assert (result.process.problem is not None) is is_problem

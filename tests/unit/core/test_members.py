@@ -26,33 +26,33 @@ def test_members_are_written_in_the_order_of_their_node_ranks(members: tuple[int
 
 
 @given(st.permutations(range(8)), st.integers(1, 8))
-def test_every_text_is_read_as_it_was_written(order: list[int], count: int) -> None:
+def test_each_formatted_text_is_parsed_to_the_same_members(order: list[int], count: int) -> None:
     members = tuple(order[:count])
     assert parse_members(format_members(nodes(*members)), 8) == members
 
 
 @pytest.mark.parametrize("text", ["", "0,", "-1", "3-1", "0-4", "0,0", "0-2,1", "0-999999", "1e3", "0 1", "٣"], ids=str)
-def test_an_edited_status_has_no_members(text: str) -> None:
+def test_an_invalid_text_has_no_members(text: str) -> None:
     assert parse_members(text, 4) is None
 
 
-def test_the_position_is_the_node_rank() -> None:
-    split = split_members(facts(ready_node(0), missing_node(1), ready_node(2)), (2, 0), 3)
-    assert [(entry.node, entry.node_rank) for entry in split.nodes] == [(2, 0), (0, 1)]
-    assert [entry.node for entry in split.non_members] == [1]
-    assert find_node(split, 1).name == "digits-1"
-    assert [peer.node for peer in select_peers(split.nodes)] == [2, 0]
-    assert set_node_count(job(3), split).spec.nodes == 2
-    assert set_node_count(job(2), split) is not None
+def test_the_position_of_a_member_is_its_node_rank() -> None:
+    job_facts = split_members(facts(ready_node(0), missing_node(1), ready_node(2)), (2, 0), 3)
+    assert [(entry.node, entry.node_rank) for entry in job_facts.nodes] == [(2, 0), (0, 1)]
+    assert [entry.node for entry in job_facts.non_members] == [1]
+    assert find_node(job_facts, 1).name == "digits-1"
+    assert [peer.node for peer in select_peers(job_facts.nodes)] == [2, 0]
+    assert with_members(job(3), job_facts).spec.nodes == 2
+    assert with_members(job(2), job_facts) is not None
 
 
-def test_the_other_nodes_get_pods_and_surplus_pods_are_deleted() -> None:
-    ended = node(2, process=exited_process(10, 0))
-    split = split_members(facts(ready_node(0), missing_node(1), ended, ready_node(3)), (0,), 3)
-    assert [entry.node for entry in find_nodes_to_create(split, START + 11)] == [1]
-    assert [entry.node for entry in find_nodes_to_create(split, START + 40)] == [1, 2]
-    assert find_change_time(split) == 0.0
-    assert [action.node for action in remove_unwanted_pods(split)] == [3]
+def test_non_members_get_pods_and_unwanted_pods_are_deleted() -> None:
+    exited_node = node(2, process=exited_process(10, 0))
+    job_facts = split_members(facts(ready_node(0), missing_node(1), exited_node, ready_node(3)), (0,), 3)
+    assert [entry.node for entry in find_nodes_to_create(job_facts, START + 11)] == [1]
+    assert [entry.node for entry in find_nodes_to_create(job_facts, START + 40)] == [1, 2]
+    assert next_change_at(job_facts) == 0.0
+    assert [action.node for action in remove_unwanted(job_facts)] == [3]
 
 
 def rank_report(*numbers: int, sender: int = 1) -> Report:
@@ -61,11 +61,11 @@ def rank_report(*numbers: int, sender: int = 1) -> Report:
 
 
 @pytest.mark.parametrize("numbers", [(), (0, 1), (2, 3), (4, 5)], ids=str)
-def test_a_node_may_have_the_ranks_of_any_node_rank(numbers: tuple[int, ...]) -> None:
-    check_report(rank_report(*numbers), JobShape(UID, 3, 2, T0, has_fixed_ranks=False), START)
+def test_a_node_may_report_the_ranks_of_any_node_rank(numbers: tuple[int, ...]) -> None:
+    check(rank_report(*numbers), Shape(UID, 3, 2, T0, has_fixed_ranks=False), START)
 
 
 @pytest.mark.parametrize("numbers", [(1, 2), (6, 7), (-1, 0), (10**30,)], ids=str)
-def test_a_node_has_the_ranks_of_one_node_rank(numbers: tuple[int, ...]) -> None:
-    with pytest.raises(ImplausibleReport, match="this node has ranks"):
-        check_report(rank_report(*numbers), JobShape(UID, 3, 2, T0, has_fixed_ranks=False), START)
+def test_a_node_may_not_report_ranks_of_two_node_ranks(numbers: tuple[int, ...]) -> None:
+    with pytest.raises(Implausible, match="this node has ranks"):
+        check(rank_report(*numbers), Shape(UID, 3, 2, T0, has_fixed_ranks=False), START)

@@ -1,4 +1,4 @@
-"""Restarts that a user requests with the annotation, in simulated worlds whose agents obey."""
+"""Restarts that a user requests with the annotation."""
 
 from collections.abc import Sequence
 
@@ -30,20 +30,20 @@ ROUNDS = 12
 
 
 def start_world(policy: FailurePolicy | None = None) -> World:
-    plain = job(2, 2)
-    spec = plain.spec.model_copy(update={"failure_policy": policy})
-    world = World(plain.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(2)])
+    original_job = job(2, 2)
+    spec = original_job.spec.model_copy(update={"failure_policy": policy})
+    world = World(original_job.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(2)])
     run_rounds(world, 5)
     assert world.status.phase == "Running"
     return world
 
 
-def reasons(status: Status) -> list[tuple[int, str, str]]:
+def restart_records(status: Status) -> list[tuple[int, str, str]]:
     history = status.restarts.history if status.restarts is not None else ()
     return [(record.attempt, record.reason, record.counts_as) for record in history]
 
 
-def test_a_request_starts_the_ranks_again_in_the_same_pods_without_a_policy() -> None:
+def test_a_request_restarts_the_ranks_in_the_same_pods_without_a_policy() -> None:
     world = start_world()
     world.request = "2026-11-23T13:30:00.123Z"
     before = world.status
@@ -53,7 +53,7 @@ def test_a_request_starts_the_ranks_again_in_the_same_pods_without_a_policy() ->
     assert [node.process.replacement for node in world.nodes] == [0, 0]
     status = world.status
     assert (status.phase, status.attempt) == ("Running", 2)
-    assert reasons(status) == [(1, RESTART_REQUESTED, "Nothing")]
+    assert restart_records(status) == [(1, RESTART_REQUESTED, "Nothing")]
     assert status.restarts is not None
     assert (status.restarts.total, status.restarts.failures, status.restarts.disruptions) == (1, 0, 0)
     assert status.restarts.history[0].seconds_lost is not None
@@ -62,7 +62,7 @@ def test_a_request_starts_the_ranks_again_in_the_same_pods_without_a_policy() ->
     assert (restarting.type, restarting.message) == ("Normal", "A user has requested a restart; attempt 2 follows")
 
 
-def test_the_request_is_in_the_status_before_a_rank_is_stopped_and_ranks_get_their_grace_period() -> None:
+def test_the_status_has_the_request_before_a_rank_is_stopped_and_ranks_get_their_grace_period() -> None:
     world = start_world()
     world.request = "now"
     actions = world.run_round()
@@ -73,10 +73,10 @@ def test_the_request_is_in_the_status_before_a_rank_is_stopped_and_ranks_get_the
     assert [(command.kind, command.grace_seconds) for command in commands] == [(CommandKind.STOP, 10.0)]
 
 
-def test_one_value_restarts_once_and_another_value_again() -> None:
+def test_each_new_value_restarts_the_job_once() -> None:
     world = start_world()
-    for value, attempt in (("a", 2), ("a", 2), (None, 2), ("a", 2), ("b", 3), ("a", 4)):
-        world.request = value
+    for request, attempt in (("a", 2), ("a", 2), (None, 2), ("a", 2), ("b", 3), ("a", 4)):
+        world.request = request
         run_rounds(world, ROUNDS)
         assert (world.status.phase, world.status.attempt) == ("Running", attempt)
 
@@ -90,21 +90,21 @@ def test_many_requests_restart_a_job_at_most_once_a_second(fails: bool) -> None:
             for rank in node.ranks if fails else ():
                 rank.end(world.now, 7, None, "ValueError: bad label")
         run_rounds(world)
-    # 100 turns take 10 s. Without the limit there are 33 restarts.
+    # 100 rounds take 10 s. Without the limit there are 33 restarts.
     assert world.status.restarts is not None
     assert 8 <= world.status.restarts.total <= 12
     run_rounds(world, ROUNDS)
     assert world.status.phase in ("Running", "Restarting")
 
 
-def test_ranks_that_fail_because_their_peers_are_stopped_don_t_fail_the_job() -> None:
+def test_ranks_that_fail_while_their_peers_are_stopped_do_not_fail_the_job() -> None:
     world = start_world()
     world.request = "now"
     run_rounds(world)
     world.nodes[1].ranks[0].end(world.now, 1, None, "Connection reset by peer")
     run_rounds(world, ROUNDS)
     assert (world.status.phase, world.status.attempt) == ("Running", 2)
-    assert reasons(world.status) == [(1, RESTART_REQUESTED, "Nothing")]
+    assert restart_records(world.status) == [(1, RESTART_REQUESTED, "Nothing")]
     assert world.status.restarts is not None
     assert world.status.restarts.history[0].message == "A user has requested a restart"
 
@@ -124,7 +124,7 @@ def test_a_failure_while_the_ranks_are_stopped_is_in_the_record() -> None:
     assert (record.reason, record.counts_as, record.rank) == (RESTART_REQUESTED, "Nothing", None)
 
 
-def test_a_failure_before_the_request_decides() -> None:
+def test_a_failure_before_the_request_fails_the_job() -> None:
     world = start_world()
     world.nodes[1].ranks[0].end(world.now, 7, None, "ValueError: bad label")
     world.request = "now"
@@ -132,17 +132,17 @@ def test_a_failure_before_the_request_decides() -> None:
     assert (world.status.phase, world.status.attempt) == ("Failed", 1)
 
 
-def test_a_restart_after_a_failure_serves_the_request_too() -> None:
+def test_a_restart_after_a_failure_also_fulfils_the_request() -> None:
     world = start_world(FailurePolicy(max_restarts=1))
     world.nodes[1].ranks[0].end(world.now, 7, None, "ValueError: bad label")
     world.request = "now"
     run_rounds(world, ROUNDS)
     assert (world.status.phase, world.status.attempt) == ("Running", 2)
-    assert reasons(world.status) == [(1, "RankFailed", "Failure")]
+    assert restart_records(world.status) == [(1, "RankFailed", "Failure")]
 
 
 @pytest.mark.parametrize("suspends_first", [True, False])
-def test_a_resume_serves_the_request(suspends_first: bool) -> None:  # noqa: FBT001 - a row of the table
+def test_a_resume_also_fulfils_the_request(suspends_first: bool) -> None:  # noqa: FBT001 - a row of the table
     world = start_world()
     if suspends_first:
         apply_event(world, "suspend", 0)
@@ -156,17 +156,17 @@ def test_a_resume_serves_the_request(suspends_first: bool) -> None:  # noqa: FBT
     apply_event(world, "resume", 0)
     run_rounds(world, ROUNDS)
     assert (world.status.phase, world.status.attempt) == ("Running", 2)
-    assert reasons(world.status) == []
+    assert restart_records(world.status) == []
 
 
-def test_a_value_that_the_job_was_created_with_requests_nothing() -> None:
+def test_an_annotation_from_the_creation_of_the_job_does_not_request_a_restart() -> None:
     plain = job(2, 2)
     world = World(plain, [SimulatedNode(number, 2) for number in range(2)], request="copied from another job")
     run_rounds(world, ROUNDS)
     assert (world.status.phase, world.status.attempt) == ("Running", 1)
 
 
-def test_an_ended_job_stays_ended() -> None:
+def test_a_request_does_not_restart_an_ended_job() -> None:
     world = start_world()
     run_to_the_end(world)
     before = world.status
@@ -195,7 +195,7 @@ def test_a_pod_that_is_lost_while_the_ranks_are_stopped_is_replaced() -> None:
     assert (world.status.phase, world.status.attempt) == ("Running", 2)
 
 
-def test_scope_pods_replaces_all_pods() -> None:
+def test_the_restart_scope_pods_replaces_all_pods() -> None:
     world = start_world(FailurePolicy(max_restarts=0, restart_scope="Pods"))
     world.request = "now"
     run_rounds(world, ROUNDS)
@@ -203,10 +203,10 @@ def test_scope_pods_replaces_all_pods() -> None:
     assert (world.status.phase, world.status.attempt) == ("Running", 2)
 
 
-def test_requests_don_t_lengthen_the_wait_after_a_failure() -> None:
+def test_requests_do_not_increase_the_backoff_after_a_failure() -> None:
     world = start_world(FailurePolicy(max_restarts=1))
-    for value in "abc":
-        world.request = value
+    for request in "abc":
+        world.request = request
         run_rounds(world, ROUNDS)
     failed_at = world.now
     world.nodes[1].ranks[0].end(world.now, 7, None, "ValueError: bad label")
@@ -216,7 +216,7 @@ def test_requests_don_t_lengthen_the_wait_after_a_failure() -> None:
 
 
 @pytest.mark.parametrize("are_ready", [True, False])
-def test_a_request_ends_the_wait_after_failures(are_ready: bool) -> None:  # noqa: FBT001 - a row of the table
+def test_a_request_ends_the_backoff_after_failures(are_ready: bool) -> None:  # noqa: FBT001 - a row of the table
     world = start_world(FailurePolicy(max_restarts=9))
     for _ in range(5):
         world.nodes[1].ranks[0].end(world.now, 7, None, "ValueError: bad label")
@@ -232,27 +232,27 @@ def test_a_request_ends_the_wait_after_failures(are_ready: bool) -> None:  # noq
     world.request = "now"
     run_rounds(world, ROUNDS)
     assert (world.status.phase, world.status.attempt) == ("Running", 6)
-    assert reasons(world.status)[-1] == (5, "RankFailed", "Failure")
+    assert restart_records(world.status)[-1] == (5, "RankFailed", "Failure")
 
 
 @pytest.mark.parametrize("killed_after", range(12))
-def test_an_operator_that_is_killed_at_any_time_restarts_once(killed_after: int) -> None:
+def test_a_job_restarts_once_although_the_operator_is_killed_at_any_time(killed_after: int) -> None:
     world = start_world()
     world.request = "now"
-    for turn in range(ROUNDS):
-        run_rounds(world, applied=0 if turn == killed_after else None)
+    for round_number in range(ROUNDS):
+        run_rounds(world, applied=0 if round_number == killed_after else None)
     run_rounds(world, ROUNDS)
     assert [node.started_attempts for node in world.nodes] == [[1, 2], [1, 2]]
-    assert reasons(world.status) == [(1, RESTART_REQUESTED, "Nothing")]
+    assert restart_records(world.status) == [(1, RESTART_REQUESTED, "Nothing")]
 
 
-REQUEST = st.tuples(st.just("request"), st.integers(0, 3))
-REQUESTS = st.lists(st.tuples(st.one_of(REQUEST, HARMLESS_EVENTS, FAULTS), st.integers(1, 6)), max_size=12)
+REQUEST_EVENTS = st.tuples(st.just("request"), st.integers(0, 3))
+EVENT_LISTS = st.lists(st.tuples(st.one_of(REQUEST_EVENTS, HARMLESS_EVENTS, FAULTS), st.integers(1, 6)), max_size=12)
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(events=REQUESTS)
-def test_whatever_happens_each_request_restarts_at_most_once_and_the_job_ends(
+@given(events=EVENT_LISTS)
+def test_with_any_events_each_request_restarts_at_most_once_and_the_job_ends(
     events: Sequence[tuple[tuple[str, int], int]],
 ) -> None:
     check_requests(events)
@@ -260,13 +260,13 @@ def test_whatever_happens_each_request_restarts_at_most_once_and_the_job_ends(
 
 @pytest.mark.long
 @settings(max_examples=300, deadline=None)
-@given(events=REQUESTS)
+@given(events=EVENT_LISTS)
 def test_many_requests_restart_at_most_once(events: Sequence[tuple[tuple[str, int], int]]) -> None:
     check_requests(events)
 
 
 def check_requests(events: Sequence[tuple[tuple[str, int], int]]) -> None:
-    """Live through the events: `live` checks each decision, and the job ends."""
+    """Apply the events, which checks each decision. Check that each request restarts at most once, and the end."""
     world, requests = new_world(failure_policy=FailurePolicy(max_restarts=2, max_disruptions=2)), 0
     for (kind, value), rounds in events:
         if kind == "request":
@@ -282,4 +282,4 @@ def check_requests(events: Sequence[tuple[tuple[str, int], int]]) -> None:
             break
 
     assert world.status.final_condition is not None, (world.status.phase, world.status.message)
-    assert [reason for _, reason, _ in reasons(world.status)].count(RESTART_REQUESTED) <= requests
+    assert [reason for _, reason, _ in restart_records(world.status)].count(RESTART_REQUESTED) <= requests

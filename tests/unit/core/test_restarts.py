@@ -1,4 +1,4 @@
-"""What follows a failure by the job's failure policy, in simulated worlds whose agents obey."""
+"""What follows a failure according to the job's failure policy."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,16 +30,16 @@ EVENT_ROUNDS = 12
 
 
 def new_world_with_policy(policy: FailurePolicy | None, nodes: int = 2) -> World:
-    plain = job(nodes, 2)
-    spec = plain.spec.model_copy(update={"failure_policy": policy})
-    return World(plain.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(nodes)])
+    original_job = job(nodes, 2)
+    spec = original_job.spec.model_copy(update={"failure_policy": policy})
+    return World(original_job.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(nodes)])
 
 
 def start_world(policy: FailurePolicy | None, nodes: int = 2) -> World:
-    result = new_world_with_policy(policy, nodes)
-    run_rounds(result, 5)
-    assert result.status.phase == "Running"
-    return result
+    world = new_world_with_policy(policy, nodes)
+    run_rounds(world, 5)
+    assert world.status.phase == "Running"
+    return world
 
 
 def fail_rank(world: World, code: int = 7, line: str = "ValueError: bad label") -> None:
@@ -67,18 +67,18 @@ def test_a_failed_rank_restarts_all_ranks_in_the_same_pods() -> None:
     assert (record.rank, record.node, record.replaced_pods) == (2, 1, 0)
 
 
-def test_the_next_attempt_is_in_the_status_before_any_agent_hears_of_it() -> None:
+def test_the_status_has_the_next_attempt_before_any_agent_starts_it() -> None:
     world = start_world(FailurePolicy(max_restarts=1))
     fail_rank(world)
-    seen: list[tuple[str, int]] = []
+    phases: list[tuple[str, int]] = []
     for _ in range(EVENT_ROUNDS):
         run_rounds(world)
         assert all(node.attempt <= world.status.attempt for node in world.nodes)
-        seen.append((world.status.phase, world.status.attempt))
-    assert list(dict.fromkeys(seen)) == [("Stopping", 1), ("Restarting", 2), ("Starting", 2), ("Running", 2)]
+        phases.append((world.status.phase, world.status.attempt))
+    assert list(dict.fromkeys(phases)) == [("Stopping", 1), ("Restarting", 2), ("Starting", 2), ("Running", 2)]
 
 
-def test_the_budget_ends() -> None:
+def test_a_job_fails_after_max_restarts() -> None:
     world = start_world(FailurePolicy(max_restarts=2))
     for _ in range(3):
         fail_rank(world)
@@ -91,7 +91,7 @@ def test_the_budget_ends() -> None:
     assert world.status.message.endswith("not restarted: failurePolicy.maxRestarts (2) is used up")
 
 
-def test_a_window_forgets_failures() -> None:
+def test_failures_before_the_window_do_not_count() -> None:
     world = start_world(FailurePolicy(max_restarts=1, window_seconds=100))
     for _ in range(3):
         fail_rank(world)
@@ -108,7 +108,7 @@ def test_a_window_forgets_failures() -> None:
         (1, "SyntaxError: invalid syntax"),
     ],
 )
-def test_an_error_of_the_script_ends_the_job_at_once(code: int, line: str) -> None:
+def test_an_error_that_a_restart_would_repeat_fails_the_job(code: int, line: str) -> None:
     world = start_world(FailurePolicy(max_restarts=3))
     fail_rank(world, code, line)
     run_rounds(world, EVENT_ROUNDS)
@@ -141,7 +141,7 @@ def test_the_first_rule_that_matches_decides(code: int, limit: int, phase: str, 
     assert [kind for _, _, kind in restart_records(world.status)] == ([] if counts_as is None else [counts_as])
 
 
-def test_a_lost_pod_is_replaced_alone() -> None:
+def test_only_the_evicted_pod_is_replaced() -> None:
     world = start_world(FailurePolicy(max_restarts=0))
     node = world.nodes[1]
     node.exit(world.now, None, 9)
@@ -157,7 +157,7 @@ def test_a_lost_pod_is_replaced_alone() -> None:
     assert world.status.restarts.history[0].replaced_pods == 1
 
 
-def test_a_deleted_pod_is_replaced_alone() -> None:
+def test_only_the_deleted_pod_is_replaced() -> None:
     world = start_world(FailurePolicy(max_restarts=0))
     world.nodes[0].delete(world.now, 30.0)
     run_rounds(world, EVENT_ROUNDS)
@@ -166,19 +166,19 @@ def test_a_deleted_pod_is_replaced_alone() -> None:
 
 
 def drain(world: World, number: int, reason: str = "Evicted") -> None:
-    """Delete the node's pod, whose SIGTERM waits for a preStop hook."""
+    """Delete the node's pod. Its agent gets no SIGTERM yet, because a preStop hook runs."""
     node = world.nodes[number]
     node.process = replace(
         node.process,
         is_terminating=True,
         deletion_requested_at=world.now,
         deletion_deadline=world.now + 30,
-        problem=Problem(reason, "it has to go"),
+        problem=Problem(reason, "the pod is being deleted"),
     )
 
 
 @pytest.mark.parametrize("reason", ["Evicted", "Preempted", "PodDeleted", "NodeLost"])
-def test_a_pod_that_is_being_deleted_ends_the_attempt_before_it_dies(reason: str) -> None:
+def test_a_deletion_ends_the_attempt_before_the_pod_has_terminated(reason: str) -> None:
     world = start_world(FailurePolicy(max_restarts=0))
     drain(world, 1, reason)
     run_rounds(world, EVENT_ROUNDS)
@@ -191,7 +191,7 @@ def test_a_pod_that_is_being_deleted_ends_the_attempt_before_it_dies(reason: str
     assert world.status.restarts.history[0].replaced_pods == 1
 
 
-def test_a_pod_that_is_being_deleted_ends_a_job_without_a_policy() -> None:
+def test_a_deletion_fails_a_job_without_disruptions_left() -> None:
     world = start_world(FailurePolicy(max_disruptions=0))
     drain(world, 0)
     run_rounds(world, EVENT_ROUNDS)
@@ -199,7 +199,7 @@ def test_a_pod_that_is_being_deleted_ends_a_job_without_a_policy() -> None:
     assert [entry.reason for entry in world.status.conditions if entry.type == "Failed"] == ["Evicted"]
 
 
-def test_a_pod_whose_deletion_is_muster_s_own_does_not_end_the_attempt() -> None:
+def test_a_deletion_by_muster_does_not_end_the_attempt() -> None:
     world = start_world(FailurePolicy(max_restarts=1))
     node = world.nodes[1]
     node.process = replace(node.process, is_terminating=True, deletion_requested_at=world.now)
@@ -218,7 +218,7 @@ def test_an_attempt_does_not_start_in_a_pod_that_is_being_deleted() -> None:
     assert world.nodes[0].started_attempts == [1, world.status.attempt]
 
 
-def test_scope_pods_replaces_all_of_them() -> None:
+def test_the_restart_scope_pods_replaces_all_pods() -> None:
     world = start_world(FailurePolicy(max_restarts=1, restart_scope="Pods"))
     fail_rank(world)
     run_rounds(world, EVENT_ROUNDS)
@@ -226,7 +226,7 @@ def test_scope_pods_replaces_all_of_them() -> None:
     assert (world.status.phase, world.status.attempt) == ("Running", 2)
 
 
-def test_quick_failures_wait_longer_each_time() -> None:
+def test_the_backoff_increases_with_quick_failures() -> None:
     world = start_world(FailurePolicy(max_restarts=9))
     waits = []
     for _ in range(4):
@@ -242,10 +242,10 @@ def test_quick_failures_wait_longer_each_time() -> None:
     assert 7 <= waits[-1] <= 10
 
 
-def test_a_late_report_may_turn_a_no_into_a_restart() -> None:
+def test_a_late_report_of_the_first_failure_may_restart_the_job() -> None:
     rule = FailureRule(action="Fail", exit_codes=(64,))
     world = start_world(FailurePolicy(max_restarts=3, rules=(rule,)))
-    # Rank 2 is killed first, and its node reports a turn later than rank 0, which failed because of it.
+    # Rank 2 is killed first. Its node reports one round later than rank 0, which failed because of rank 2.
     world.nodes[1].ranks[0].end(world.now, None, 11)
     world.nodes[1].is_frozen = True
     world.nodes[0].ranks[0].end(world.now + 0.05, 64, None, "lost peer")
@@ -257,7 +257,7 @@ def test_a_late_report_may_turn_a_no_into_a_restart() -> None:
     assert restart_records(world.status) == [(1, "RankKilled", "Failure")]
 
 
-def test_a_pod_that_was_deleted_while_the_operator_was_away_is_replaced_though_the_job_is_old() -> None:
+def test_a_pod_that_was_deleted_while_no_operator_ran_is_replaced_in_an_old_job() -> None:
     world = start_world(FailurePolicy(max_disruptions=1))
     world.now += 86_400
     run_rounds(world)
@@ -267,7 +267,7 @@ def test_a_pod_that_was_deleted_while_the_operator_was_away_is_replaced_though_t
     assert (world.status.phase, world.status.attempt) == ("Running", 2)
 
 
-def test_a_replacement_has_the_startup_time_before_the_gang_is_released() -> None:
+def test_a_replacement_has_the_startup_timeout_before_the_gang_is_released() -> None:
     world = start_world(FailurePolicy(max_disruptions=1))
     for node in world.nodes:
         node.process = replace(node.process, scheduled_at=world.now)
@@ -277,15 +277,15 @@ def test_a_replacement_has_the_startup_time_before_the_gang_is_released() -> Non
     world.nodes[1].exit(world.now, None, 9)
     world.nodes[1].process = replace(world.nodes[1].process, problem=Problem("Evicted", "node-b evicted it"))
     run_rounds(world, 8)
-    waiting = world.nodes[1].process
-    world.nodes[1].process = replace(waiting, problem=Problem("Unschedulable", "0/2 nodes are available"))
+    process = world.nodes[1].process
+    world.nodes[1].process = replace(process, problem=Problem("Unschedulable", "0/2 nodes are available"))
     run_rounds(world, EVENT_ROUNDS)
     assert world.nodes[0].process.replacement == 0
     assert world.status.placement is None
     assert world.status.phase == "Restarting"
 
 
-def test_an_evicted_replacement_keeps_the_pods_that_wait_for_it() -> None:
+def test_an_evicted_replacement_does_not_replace_the_waiting_pods() -> None:
     world = start_world(FailurePolicy(max_restarts=1))
     world.nodes[1].rounds_until_start = 4
     world.nodes[1].exit(world.now, None, 9)
@@ -301,7 +301,7 @@ def test_an_evicted_replacement_keeps_the_pods_that_wait_for_it() -> None:
     assert [kind for _, _, kind in restart_records(world.status)] == ["Disruption", "Disruption"]
 
 
-def test_a_window_counts_all_that_it_may_allow() -> None:
+def test_ignored_failures_do_not_displace_counted_ones_in_the_history() -> None:
     policy = FailurePolicy(max_restarts=2, window_seconds=10_000_000, rules=(RULES[1],))
     world = start_world(policy)
     for code in (7, *[8] * 40, 7, 7):
@@ -314,10 +314,12 @@ def test_a_window_counts_all_that_it_may_allow() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attempts", "follows"),
+    ("attempts", "is_restarted"),
     [((1, 2), False), ((7, 8), False), ((1, 3), True), ((5, 8), True)],
 )
-def test_only_attempts_that_follow_one_another_fail_in_a_row(attempts: tuple[int, ...], follows: bool) -> None:  # noqa: FBT001 - a row of the table
+def test_only_successive_attempts_count_as_failures_at_the_same_step(
+    attempts: tuple[int, ...], *, is_restarted: bool
+) -> None:
     record = RestartRecord(
         attempt=1, reason="RankFailed", message="", step=5, counts_as="Failure", at=format_timestamp_milliseconds(T0)
     )
@@ -327,7 +329,7 @@ def test_only_attempts_that_follow_one_another_fail_in_a_row(attempts: tuple[int
     world = start_world(FailurePolicy(max_restarts=10))
     end = End(Subject.RANK, 1, "digits-1", T0 + 1000.0, rank=2, exit_code=7, step=5)
     result = find_restart(world.job, previous, Failure(T0 + 1000.0, (end,)), None)
-    assert isinstance(result, Restart) is follows
+    assert isinstance(result, Restart) is is_restarted
 
 
 def test_a_suspended_job_does_not_restart() -> None:
@@ -341,7 +343,7 @@ def test_a_suspended_job_does_not_restart() -> None:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(events=EVENT_LISTS)
-def test_each_attempt_begins_once_and_the_job_ends_after_any_events(
+def test_with_any_events_each_attempt_starts_once_and_the_job_ends(
     events: Sequence[tuple[tuple[str, int], int]],
 ) -> None:
     check_restarts(events)
@@ -355,7 +357,7 @@ def test_many_jobs_restart_and_end(events: Sequence[tuple[tuple[str, int], int]]
 
 
 def check_restarts(events: Sequence[tuple[tuple[str, int], int]]) -> None:
-    """Live through the events: `live` checks each decision; the budgets hold, and the job ends."""
+    """Apply the events, which checks each decision. Check the budgets, and that the job ends."""
     policy = FailurePolicy(max_restarts=2, max_disruptions=2)
     world = new_world(failure_policy=policy)
     for event, rounds in events:

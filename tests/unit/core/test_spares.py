@@ -1,4 +1,4 @@
-"""Which spare takes the place of which node, and when none may."""
+"""Which spare replaces which node, and when no spare may do so."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,25 +31,25 @@ from unit.core.simulated import SimulatedNode, World
 from unit.core.test_any_operator import EVENT_LISTS, apply_event, lose_machines, run_rounds, run_to_the_end
 from unit.core.test_hangs import train_for
 from unit.core.test_restarts import EVENT_ROUNDS, new_world_with_policy, restart_records
-from unit.core.test_stragglers import REPLACING, train_with_busy_times
+from unit.core.test_stragglers import REPLACE_POLICY, train_with_busy_times
 
 POLICY = FailurePolicy(max_restarts=20, max_disruptions=20)
-AT = "2025-11-21T04:05:05Z"
+START_TEXT = "2025-11-21T04:05:05Z"
 FIRST = Status()
-LOST = RestartRecord(attempt=1, reason="NodeLost", message="lost", counts_as="Disruption", at=AT)
+LOSS_RECORD = RestartRecord(attempt=1, reason="NodeLost", message="lost", counts_as="Disruption", at=START_TEXT)
 RESTARTING = Status(
     attempt=2,
     phase="Restarting",
-    start_time=AT,
-    restarts=Restarts(total=1, failures=0, disruptions=1, replacement=1, is_pending=True, history=(LOST,)),
+    start_time=START_TEXT,
+    restarts=Restarts(total=1, failures=0, disruptions=1, replacement=1, is_pending=True, history=(LOSS_RECORD,)),
 )
 RESUMED = Status(attempt=1)
 
 
 def scheduled_node(number: int, problem: str = "") -> NodeFacts:
-    """A pod that is placed, and whose containers have not started."""
-    found = Problem(problem, "a sentence") if problem else None
-    return node(number, process=ProcessFacts(ProcessState.WAITING, 1, scheduled_at=START, problem=found))
+    """Return a node whose pod is scheduled, and whose containers have not started."""
+    node_problem = Problem(problem, "a sentence") if problem else None
+    return node(number, process=ProcessFacts(ProcessState.WAITING, 1, scheduled_at=START, problem=node_problem))
 
 
 def pending_node(number: int) -> NodeFacts:
@@ -62,7 +62,7 @@ def silent_node(number: int) -> NodeFacts:
 
 
 def unreachable_node(number: int) -> NodeFacts:
-    """A lost machine, whose pod can't be deleted."""
+    """Return a node on a lost machine, whose pod can't be deleted."""
     return node(number, process=ProcessFacts(ProcessState.MISSING, 0, unreachable_since=START, lost_at=START + 60))
 
 
@@ -85,12 +85,12 @@ def exited_node(number: int) -> NodeFacts:
 @pytest.mark.parametrize(
     ("previous", "nodes", "expected"),
     [
-        # All pods are alike at the first start, and the first nodes are its members.
+        # At the first start all pods are equal, and the first nodes are the members.
         (FIRST, (ready_node(0), ready_node(1), ready_node(2)), (0, 1)),
         (FIRST, (ready_node(0), scheduled_node(1), ready_node(2)), (0, 1)),
         (FIRST, (ready_node(0), scheduled_node(1, FETCHING_FILES), ready_node(2)), (0, 1)),
         (FIRST, (ready_node(0), silent_node(1), ready_node(2)), (0, 1)),
-        # A node that will not be ready soon is replaced.
+        # A spare replaces a node that will not be ready soon.
         (FIRST, (ready_node(0), pending_node(1), ready_node(2)), (0, 2)),
         (FIRST, (ready_node(0), pending_node(1), scheduled_node(2)), (0, 2)),
         (FIRST, (ready_node(0), scheduled_node(1, "ImagePullBackOff"), ready_node(2)), (0, 2)),
@@ -111,7 +111,7 @@ def exited_node(number: int) -> NodeFacts:
         (RESTARTING, (scheduled_node(0), missing_node(1), ready_node(2)), (0, 2)),
         (RESTARTING, (scheduled_node(0), missing_node(1), ready_node(2), ready_node(3)), (3, 2)),
         (RESTARTING, (ready_node(0), missing_node(1), node_with_problem(2), scheduled_node(3)), (0, 3)),
-        # Ranks of the last attempt may run.
+        # Ranks of the last attempt may still run.
         (RESTARTING, (unreachable_node(0), unreachable_node(1), ready_node(2), ready_node(3)), (0, 1)),
         (RESTARTING, (unreachable_node(0), ready_node(1), ready_node(2)), (2, 1)),
         (RESTARTING, (unreachable_node(0), missing_node(1), ready_node(2), ready_node(3)), (2, 3)),
@@ -121,13 +121,11 @@ def exited_node(number: int) -> NodeFacts:
         (RESUMED, (ready_node(0), pending_node(1), ready_node(2)), (0, 2)),
     ],
 )
-def test_a_spare_takes_the_place_of_a_node(
-    previous: Status, nodes: tuple[NodeFacts, ...], expected: tuple[int, ...]
-) -> None:
+def test_replace_unusable_members(previous: Status, nodes: tuple[NodeFacts, ...], expected: tuple[int, ...]) -> None:
     assert replace_unusable_members(previous, (0, 1), nodes) == expected
 
 
-def test_the_others_keep_their_node_ranks() -> None:
+def test_other_members_keep_their_node_ranks() -> None:
     nodes = (ready_node(0), missing_node(1), ready_node(2), ready_node(3), ready_node(4))
     assert replace_unusable_members(RESTARTING, (2, 1, 4), nodes) == (2, 0, 4)
 
@@ -136,11 +134,11 @@ def test_the_others_keep_their_node_ranks() -> None:
     ("spare", "expected"),
     [(ready_node(2), True), (scheduled_node(2), False), (node_with_problem(2), False), (terminating_node(2), False)],
 )
-def test_a_ready_spare(spare: NodeFacts, *, expected: bool) -> None:
+def test_is_spare_ready(spare: NodeFacts, *, expected: bool) -> None:
     assert is_spare_ready(spare) is expected
 
 
-_KINDS = (
+_NODE_BUILDERS = (
     ready_node,
     scheduled_node,
     pending_node,
@@ -155,14 +153,14 @@ _KINDS = (
 
 @given(
     previous=st.sampled_from((FIRST, RESTARTING, RESUMED)),
-    kinds=st.lists(st.sampled_from(_KINDS), min_size=3, max_size=6),
+    builders=st.lists(st.sampled_from(_NODE_BUILDERS), min_size=3, max_size=6),
     data=st.data(),
 )
 @settings(max_examples=examples(600))
 def test_the_choice_is_stable_and_only_replaces_nodes_that_cannot_run(
-    previous: Status, kinds: list[Callable[[int], NodeFacts]], data: st.DataObject
+    previous: Status, builders: list[Callable[[int], NodeFacts]], data: st.DataObject
 ) -> None:
-    nodes = tuple(kind(number) for number, kind in enumerate(kinds))
+    nodes = tuple(build(number) for number, build in enumerate(builders))
     count = data.draw(st.integers(1, len(nodes)))
     members = tuple(data.draw(st.permutations(range(len(nodes)))))[:count]
     chosen = replace_unusable_members(previous, members, nodes)
@@ -170,7 +168,7 @@ def test_the_choice_is_stable_and_only_replaces_nodes_that_cannot_run(
     assert replace_unusable_members(previous, chosen, nodes) == chosen
     for before, after in zip(members, chosen, strict=True):
         assert before == after or not is_spare_ready(nodes[before])
-    if previous.attempt > 0 and any(kinds[member] is silent_node for member in members):
+    if previous.attempt > 0 and any(builders[member] is silent_node for member in members):
         assert chosen == members
 
 
@@ -185,22 +183,22 @@ def test_the_choice_is_stable_and_only_replaces_nodes_that_cannot_run(
         ("0-1", "0-99999999", ""),
     ],
 )
-def test_which_node_has_the_place_of_which(before: str | None, after: str, expected: str) -> None:
+def test_describe_replaced_members(before: str | None, after: str, expected: str) -> None:
     assert describe_replaced_members(find_replaced_members(before, after)) == expected
 
 
 def new_world_with_spares(policy: FailurePolicy = POLICY, nodes: int = 2, spares: int = 1) -> World:
-    plain = new_world_with_policy(policy, nodes)
-    spec = plain.job.spec.model_copy(update={"spares": spares})
+    world = new_world_with_policy(policy, nodes)
+    spec = world.job.spec.model_copy(update={"spares": spares})
     slots = [SimulatedNode(number, 2) for number in range(nodes + spares)]
-    return World(plain.job.model_copy(update={"spec": spec}), slots)
+    return World(world.job.model_copy(update={"spec": spec}), slots)
 
 
 def start_world(nodes: int = 2, spares: int = 1) -> World:
-    result = new_world_with_spares(nodes=nodes, spares=spares)
-    run_rounds(result, 5)
-    assert result.status.phase == "Running"
-    return result
+    world = new_world_with_spares(nodes=nodes, spares=spares)
+    run_rounds(world, 5)
+    assert world.status.phase == "Running"
+    return world
 
 
 def count_ready_spares(world: World) -> tuple[int, int]:
@@ -208,7 +206,7 @@ def count_ready_spares(world: World) -> tuple[int, int]:
     return (world.status.spares.ready, world.status.spares.desired)
 
 
-def test_a_spare_waits_beside_the_running_ranks() -> None:
+def test_a_spare_is_ready_while_the_ranks_run() -> None:
     world = start_world()
     assert [entry.started_attempts for entry in world.nodes] == [[1], [1], []]
     assert world.status.members == "0-1"
@@ -217,7 +215,7 @@ def test_a_spare_waits_beside_the_running_ranks() -> None:
     assert world.status.ranks.world == 4
 
 
-def test_a_job_starts_without_a_spare() -> None:
+def test_a_job_does_not_wait_for_its_spare() -> None:
     world = new_world_with_spares()
     world.nodes[2].rounds_until_start = 1000
     run_rounds(world, 5)
@@ -227,7 +225,7 @@ def test_a_job_starts_without_a_spare() -> None:
     assert world.status.spares.message == "digits-2 is starting"
 
 
-def test_a_lost_node_s_ranks_start_on_the_spare_with_the_others() -> None:
+def test_the_ranks_of_a_lost_node_start_on_the_spare() -> None:
     world = start_world()
     lose_machines(world, 1)
     world.nodes[1].rounds_until_start = 1000
@@ -241,7 +239,7 @@ def test_a_lost_node_s_ranks_start_on_the_spare_with_the_others() -> None:
     assert find_replaced_members(record.members, world.status.members) == ((2, 1),)
 
 
-def test_the_lost_node_s_new_pod_is_the_next_spare() -> None:
+def test_the_new_pod_of_a_lost_node_is_the_next_spare() -> None:
     world = start_world()
     lose_machines(world, 1)
     run_rounds(world, EVENT_ROUNDS)
@@ -254,8 +252,8 @@ def test_the_lost_node_s_new_pod_is_the_next_spare() -> None:
     assert [entry.number for entry in world.nodes[1].ranks] == [2, 3]
 
 
-def test_a_spare_takes_the_place_of_a_slow_node() -> None:
-    world = new_world_with_spares(REPLACING)
+def test_a_spare_replaces_a_slow_node() -> None:
+    world = new_world_with_spares(REPLACE_POLICY)
     run_rounds(world, 5)
     train_for(world, 5)
     train_with_busy_times(world, {3: 1.0}, REPLACE_SECONDS + 10)
@@ -265,13 +263,15 @@ def test_a_spare_takes_the_place_of_a_slow_node() -> None:
     assert count_ready_spares(world) == (1, 1)
 
 
-@pytest.mark.parametrize("forged", [None, "0-1", "0", "0-2", "0-999999", "x", "cleared"])
-def test_no_two_nodes_run_the_same_ranks_if_someone_edits_the_status(forged: str | None) -> None:
+@pytest.mark.parametrize("edited_members", [None, "0-1", "0", "0-2", "0-999999", "x", "cleared"])
+def test_no_two_nodes_run_the_same_ranks_after_an_edit_of_the_status(edited_members: str | None) -> None:
     world = start_world()
     lose_machines(world, 1)
     run_rounds(world, EVENT_ROUNDS)
     assert world.status.members == "0,2"
-    world.status = Status() if forged == "cleared" else world.status.model_copy(update={"members": forged})
+    world.status = (
+        Status() if edited_members == "cleared" else world.status.model_copy(update={"members": edited_members})
+    )
     for _ in range(EVENT_ROUNDS):
         run_rounds(world)
         running = [rank.number for entry in world.nodes for rank in entry.ranks if rank.ended_at is None]
@@ -288,7 +288,7 @@ def test_a_failed_rank_uses_no_spare() -> None:
     assert (world.status.phase, world.status.members) == ("Running", "0-1")
 
 
-def test_a_spare_that_fails_is_replaced_and_fails_nothing() -> None:
+def test_a_failed_spare_is_replaced_without_a_restart() -> None:
     world = start_world()
     world.kill_container(2)
     run_rounds(world, 3)
@@ -346,32 +346,32 @@ def test_the_board_compares_the_members_of_successive_attempts_only() -> None:
     run_rounds(world, EVENT_ROUNDS)
     restarts = world.status.restarts
     assert restarts is not None
-    # The records of the attempts between them were dropped.
-    later = restarts.history[0].model_copy(update={"attempt": 9, "members": "0,2"})
-    history = restarts.model_copy(update={"history": (*restarts.history, later)})
+    # The history has dropped the records of the attempts between these two.
+    later_record = restarts.history[0].model_copy(update={"attempt": 9, "members": "0,2"})
+    history = restarts.model_copy(update={"history": (*restarts.history, later_record)})
     first, last = format_restarts(world.status.model_copy(update={"restarts": history, "attempt": 10}))[-2:]
     assert " · node " not in first
     assert " · node " not in last
 
 
-def test_a_gang_that_is_released_keeps_no_spare() -> None:
-    asked = new_world_with_spares(nodes=3).job
+def test_a_released_gang_also_deletes_its_spare() -> None:
+    a_job = new_world_with_spares(nodes=3).job
     nodes = (scheduled_node(0), pending_node(1), pending_node(2), scheduled_node(3))
-    at = START + asked.spec.startup_timeout_seconds + 60
-    known = infer(asked, FIRST, facts(*nodes), at)
-    assert [entry.node for entry in known.nodes] == [0, 3, 2]
-    actions = decide(asked, known, judge(asked, FIRST, known, at), at, 1)
+    at = START + a_job.spec.startup_timeout_seconds + 60
+    job_facts = infer(a_job, FIRST, facts(*nodes), at)
+    assert [entry.node for entry in job_facts.nodes] == [0, 3, 2]
+    actions = decide(a_job, job_facts, judge(a_job, FIRST, job_facts, at), at, 1)
     assert [action.node for action in actions if isinstance(action, RemoveNode)] == [0, 3, 2, 1]
 
 
 def test_members_are_created_before_spares() -> None:
     world = new_world_with_spares()
-    facts_before = infer(world.job, FIRST, world.facts(), START)
-    actions = decide(world.job, facts_before, judge(world.job, FIRST, facts_before, START), START, 1)
+    job_facts = infer(world.job, FIRST, world.facts(), START)
+    actions = decide(world.job, job_facts, judge(world.job, FIRST, job_facts, START), START, 1)
     assert [action.node for action in actions if isinstance(action, CreateNode)] == [0, 1, 2]
 
 
-def test_two_lost_nodes_with_one_spare() -> None:
+def test_one_spare_replaces_one_of_two_lost_nodes() -> None:
     world = start_world(nodes=3)
     lose_machines(world, 1, 2)
     run_rounds(world, EVENT_ROUNDS)
@@ -382,7 +382,7 @@ def test_two_lost_nodes_with_one_spare() -> None:
     assert 3 in members
 
 
-def test_spares_do_not_replace_nodes_that_may_all_run() -> None:
+def test_spares_do_not_replace_nodes_if_all_of_them_may_still_run() -> None:
     world = start_world(spares=2)
     lose_machines(world, 0, 1)
     run_rounds(world, EVENT_ROUNDS)
@@ -411,7 +411,7 @@ def test_the_spares_end_with_the_job() -> None:
     assert count_ready_spares(world) == (0, 1)
 
 
-def test_the_spares_are_deleted_with_a_suspension() -> None:
+def test_a_suspension_deletes_the_spares() -> None:
     world = start_world()
     apply_event(world, "suspend", 0)
     run_rounds(world, EVENT_ROUNDS)
@@ -424,7 +424,7 @@ def test_the_spares_are_deleted_with_a_suspension() -> None:
 
 @given(events=EVENT_LISTS, spares=st.integers(1, 2))
 @settings(max_examples=examples(150), deadline=None)
-def test_with_any_events_a_job_with_spares_runs_once_for_each_start_and_ends(
+def test_with_any_events_a_job_with_spares_runs_each_rank_once_and_ends(
     events: list[tuple[tuple[str, int], int]], spares: int
 ) -> None:
     world = new_world_with_spares(nodes=2, spares=spares)

@@ -1,4 +1,4 @@
-"""Stragglers: which ranks are slow, for how long they remain it, and when muster replaces a node."""
+"""Stragglers: which ranks are slow, for how long they stay stragglers, and when muster replaces their node."""
 
 from collections.abc import Mapping
 
@@ -16,14 +16,14 @@ from unit.core.simulated import World
 from unit.core.test_any_operator import run_rounds
 from unit.core.test_hangs import all_ranks, restart_reasons, start_training, train_for
 
-FAST = 0.2
-REPLACING = FailurePolicy(max_restarts=2, rules=(FailureRule(action="Restart", reasons=("Straggler",)),))
+NORMAL_BUSY_SECONDS = 0.2
+REPLACE_POLICY = FailurePolicy(max_restarts=2, rules=(FailureRule(action="Restart", reasons=("Straggler",)),))
 
 
 def train_with_busy_times(world: World, busy: Mapping[int, float | None], seconds: float = 5) -> None:
-    """Let the ranks train; each is busy for FAST per step, except those in `busy`."""
+    """Let the ranks train. Each is busy for NORMAL_BUSY_SECONDS per step, except those in `busy`."""
     for rank in all_ranks(world):
-        rank.busy_seconds = busy.get(rank.number, FAST)
+        rank.busy_seconds = busy.get(rank.number, NORMAL_BUSY_SECONDS)
     train_for(world, seconds)
 
 
@@ -31,17 +31,17 @@ def train_with_busy_times(world: World, busy: Mapping[int, float | None], second
     ("busy", "slow", "nodes"),
     [
         ({}, None, []),
-        ({3: FAST * SLOW_FACTOR * 0.99}, None, []),
-        ({3: FAST * SLOW_FACTOR * 1.01}, "3", []),
-        ({2: FAST * 2, 3: FAST * 3}, "2-3", [1]),
-        # without a measurement of the other rank, the node's only measured one is slow
-        ({2: None, 3: FAST * 3}, "3", [1]),
-        # most of the ranks must be measured
+        ({3: NORMAL_BUSY_SECONDS * FACTOR * 0.99}, None, []),
+        ({3: NORMAL_BUSY_SECONDS * FACTOR * 1.01}, "3", []),
+        ({2: NORMAL_BUSY_SECONDS * 2, 3: NORMAL_BUSY_SECONDS * 3}, "2-3", [1]),
+        # The node's other rank has no measurement.
+        ({2: None, 3: NORMAL_BUSY_SECONDS * 3}, "3", [1]),
+        # More than half of the ranks need a measurement.
         ({1: None, 2: None, 0: None, 3: 5.0}, None, []),
-        # a faster rank makes no straggler of the others
-        ({0: FAST / 10}, None, []),
+        # One fast rank does not make the others stragglers.
+        ({0: NORMAL_BUSY_SECONDS / 10}, None, []),
         ({3: 1e300}, None, []),
-        # steps of a few milliseconds differ by chance
+        # Steps of a few milliseconds differ by chance.
         ({0: 0.001, 1: 0.001, 2: 0.001, 3: 0.009}, None, []),
     ],
 )
@@ -54,7 +54,7 @@ def test_slow_ranks_and_nodes(busy: Mapping[int, float | None], slow: str | None
     assert world.status.phase == "Running"
 
 
-def test_the_status_tells_which_rank_is_slow_and_by_how_much() -> None:
+def test_the_status_says_which_rank_is_slow_and_by_how_much() -> None:
     world = start_training(None)
     train_with_busy_times(world, {3: 0.42})
     record, details = world.status.stragglers, world.status.ranks
@@ -74,11 +74,11 @@ def test_a_slow_node_is_named_as_a_node() -> None:
     assert world.status.stragglers.message.startswith("All ranks on digits-1 (2-3) are slower than the others: rank 3")
 
 
-def test_stragglers_are_written_with_the_progress_because_forged_ones_may_change_with_each_report() -> None:
+def test_a_change_of_the_stragglers_alone_is_not_significant() -> None:
     world = start_training(None)
     train_with_busy_times(world, {3: 0.5})
     first = world.status
-    train_with_busy_times(world, {2: 0.5, 3: FAST})
+    train_with_busy_times(world, {2: 0.5, 3: NORMAL_BUSY_SECONDS})
     assert first.stragglers != world.status.stragglers
     assert not is_significant_change(first, world.status)
     assert first.stragglers is not None
@@ -100,24 +100,24 @@ def test_the_same_stragglers_change_neither_the_status_nor_the_events() -> None:
     assert [event.reason for event in new_events(first, world.status)] == ["Straggler"]
 
 
-def test_a_straggler_remains_one_until_it_is_clearly_faster() -> None:
+def test_a_straggler_stays_one_until_it_is_clearly_faster() -> None:
     world = start_training(None)
-    found = []
+    is_straggler = []
     for factor in (2.0, END_FACTOR + 0.05, END_FACTOR - 0.05, END_FACTOR + 0.05):
-        train_with_busy_times(world, {3: FAST * factor})
-        found.append(world.status.stragglers is not None)
-    assert found == [True, True, False, False]
+        train_with_busy_times(world, {3: NORMAL_BUSY_SECONDS * factor})
+        is_straggler.append(world.status.stragglers is not None)
+    assert is_straggler == [True, True, False, False]
 
 
 @pytest.mark.parametrize("policy", [None, FailurePolicy(max_restarts=3)])
-def test_without_a_rule_muster_only_reports(policy: FailurePolicy | None) -> None:
+def test_without_a_rule_stragglers_are_only_reported(policy: FailurePolicy | None) -> None:
     world = start_training(policy)
     train_with_busy_times(world, {3: 1.0}, REPLACE_SECONDS * 2)
     assert (world.status.phase, world.status.attempt) == ("Running", 1)
 
 
 def test_a_rule_replaces_the_pod_of_the_slowest_rank_once() -> None:
-    world = start_training(REPLACING)
+    world = start_training(REPLACE_POLICY)
     train_with_busy_times(world, {3: 1.0}, REPLACE_SECONDS - 5)
     assert (world.status.attempt, restart_reasons(world)) == (1, [])
     train_with_busy_times(world, {3: 1.0}, 10)
@@ -131,7 +131,7 @@ def test_a_rule_replaces_the_pod_of_the_slowest_rank_once() -> None:
     assert restarts.history[0].message.startswith("Rank 3 on digits-1 was slower than the others at step"), (
         restarts.history[0].message
     )
-    # Another pod is as slow: the cause is not the Kubernetes node.
+    # The new pod is as slow: the Kubernetes node is not the cause.
     train_for(world, 10)
     train_with_busy_times(world, {3: 1.0}, REPLACE_SECONDS * 2)
     assert (world.status.phase, world.status.attempt) == ("Running", 2)
@@ -141,19 +141,19 @@ def test_a_rule_replaces_the_pod_of_the_slowest_rank_once() -> None:
 @pytest.mark.parametrize(
     ("max_restarts", "action", "phase"), [(0, "Restart", "Running"), (0, "Ignore", "Running"), (5, "Fail", "Failed")]
 )
-def test_other_rules(max_restarts: int, action: RuleAction, phase: str) -> None:
+def test_rules_that_do_not_replace_the_pod(max_restarts: int, action: RuleAction, phase: str) -> None:
     rule = FailureRule(action=action, reasons=("Straggler",))
     world = start_training(FailurePolicy(max_restarts=max_restarts, rules=(rule,)))
     train_with_busy_times(world, {3: 1.0}, REPLACE_SECONDS + 5)
     train_for(world, 3)
     assert world.status.phase == phase
-    # A slow job is better than a failed one, and an ignored straggler needs no restart.
+    # Without restarts left, the slow job continues. An ignored straggler needs no restart.
     assert world.status.attempt == 1
     assert world.status.stragglers is not None
 
 
-def test_two_slow_nodes_are_replaced_one_after_the_other_also_if_the_first_stays_slow() -> None:
-    world, slow = start_training(REPLACING, nodes=6), {2: 1.2, 3: 1.2, 4: 1.0, 5: 1.0}
+def test_each_of_two_slow_nodes_is_replaced_once_although_the_first_stays_slow() -> None:
+    world, slow = start_training(REPLACE_POLICY, nodes=6), {2: 1.2, 3: 1.2, 4: 1.0, 5: 1.0}
     for attempt in (2, 3):
         train_with_busy_times(world, slow, REPLACE_SECONDS + 5)
         run_rounds(world, 20)
@@ -164,8 +164,8 @@ def test_two_slow_nodes_are_replaced_one_after_the_other_also_if_the_first_stays
     assert (world.status.attempt, restart_reasons(world)) == (3, ["Straggler", "Straggler"])
 
 
-def test_a_new_operator_replaces_the_node_that_the_status_records_and_not_the_slowest() -> None:
-    world, slow = start_training(REPLACING, nodes=6), {2: 1.2, 3: 1.2, 4: 1.0, 5: 1.1}
+def test_a_new_operator_replaces_the_node_in_the_status_and_not_the_slowest_one() -> None:
+    world, slow = start_training(REPLACE_POLICY, nodes=6), {2: 1.2, 3: 1.2, 4: 1.0, 5: 1.1}
     train_with_busy_times(world, slow, REPLACE_SECONDS + 5)
     run_rounds(world, 20)
     train_for(world, 10)
@@ -179,8 +179,8 @@ def test_a_new_operator_replaces_the_node_that_the_status_records_and_not_the_sl
     assert [node.process.replacement for node in world.nodes] == [0, 1, 2, 0, 0, 0]
 
 
-def test_a_rule_to_ignore_excepts_ranks_from_a_later_rule() -> None:
-    rules = (FailureRule(action="Ignore", reasons=("Straggler",), ranks=(2, 3)), *REPLACING.rules)
+def test_a_rule_to_ignore_ranks_excludes_them_from_later_rules() -> None:
+    rules = (FailureRule(action="Ignore", reasons=("Straggler",), ranks=(2, 3)), *REPLACE_POLICY.rules)
     world, slow = start_training(FailurePolicy(max_restarts=3, rules=rules), nodes=6), {2: 1.2, 3: 1.2, 4: 1.0, 5: 1.0}
     train_with_busy_times(world, slow, REPLACE_SECONDS + 5)
     run_rounds(world, 20)
@@ -193,8 +193,8 @@ def test_a_rule_without_the_reason_does_not_apply() -> None:
     assert (world.status.phase, world.status.attempt) == ("Running", 1)
 
 
-def test_an_earlier_rule_without_the_reason_does_not_hide_a_later_one_with_it() -> None:
-    rules = (FailureRule(action="Fail", ranks=(3,)), *REPLACING.rules)
+def test_an_earlier_rule_without_the_reason_does_not_disable_a_later_one() -> None:
+    rules = (FailureRule(action="Fail", ranks=(3,)), *REPLACE_POLICY.rules)
     world = start_training(FailurePolicy(max_restarts=3, rules=rules))
     train_with_busy_times(world, {3: 1.0}, REPLACE_SECONDS + 5)
     run_rounds(world, 20)
@@ -202,7 +202,7 @@ def test_an_earlier_rule_without_the_reason_does_not_hide_a_later_one_with_it() 
 
 
 def test_a_new_operator_completes_the_replacement() -> None:
-    world = start_training(REPLACING)
+    world = start_training(REPLACE_POLICY)
     train_with_busy_times(world, {3: 1.0}, REPLACE_SECONDS - 5)
     world.now += 6
     world.run_round(applied=0)
@@ -215,7 +215,7 @@ def test_a_new_operator_completes_the_replacement() -> None:
 
 
 @given(busy=st.lists(st.floats(1e-300, 86400.0), min_size=8, max_size=8))
-def test_any_values_give_a_status(busy: list[float]) -> None:
+def test_any_busy_times_give_a_status(busy: list[float]) -> None:
     world = start_training(None, nodes=4)
     train_with_busy_times(world, dict(enumerate(busy)), 2)
     record = world.status.stragglers

@@ -1,4 +1,4 @@
-"""Ranges of ranks in a status."""
+"""The text for a set of ranks in a status."""
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,7 @@ from muster.core.status.rank_ranges import format_ranges
     ("ranks", "text"),
     [((), ""), ((3,), "3"), ((0, 1), "0-1"), ((*range(13), *range(14, 32)), "0-12,14-31"), ((5, 1, 1, 3), "1,3,5")],
 )
-def test_neighbours_are_joined(ranks: tuple[int, ...], text: str) -> None:
+def test_successive_ranks_are_joined_to_a_range(ranks: tuple[int, ...], text: str) -> None:
     assert format_ranges(ranks) == text
 
 
@@ -21,11 +21,11 @@ def test_a_long_text_ends_in_an_ellipsis_after_a_whole_range() -> None:
 
 
 @given(st.sets(st.integers(0, 100_000), max_size=2000))
-def test_a_text_is_never_too_long_and_reads_back(ranks: set[int]) -> None:
+def test_a_text_is_short_and_contains_only_the_given_ranks(ranks: set[int]) -> None:
     text = format_ranges(ranks)
 
     assert len(text) <= 512
-    whole = [part for part in text.split(",") if part not in {"", "…"}]
-    back = {number for part in whole for number in range(int(part.split("-")[0]), int(part.split("-")[-1]) + 1)}
-    assert back <= ranks
-    assert back == ranks or text.endswith(",…")
+    parts = [part for part in text.split(",") if part not in {"", "…"}]
+    parsed = {number for part in parts for number in range(int(part.split("-")[0]), int(part.split("-")[-1]) + 1)}
+    assert parsed <= ranks
+    assert parsed == ranks or text.endswith(",…")

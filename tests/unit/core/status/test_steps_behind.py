@@ -1,4 +1,4 @@
-"""Counts that were read at different times are compared at one time."""
+"""Step counts that were read at different times are compared at the same time."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,24 +6,24 @@ from hypothesis import strategies as st
 from muster.core.status.steps_behind import StepCount, compare_step_counts
 
 
-def test_one_who_was_heard_later_is_not_ahead() -> None:
-    counts = (StepCount(0, 441, 30.9, 31.0), StepCount(1, 411, 29.5, 29.6))
-    assert compare_step_counts(counts, 22.0) == {0: 0, 1: 0}
+def test_a_rank_with_a_later_report_is_not_ahead() -> None:
+    counts = (Count(0, 441, 30.9, 31.0), Count(1, 411, 29.5, 29.6))
+    assert steps_behind(counts, 22.0) == {0: 0, 1: 0}
 
 
-def test_one_who_stands_still_is_behind() -> None:
-    counts = (StepCount(0, 441, 30.9, 31.0), StepCount(1, 300, 25.0, 31.0))
-    assert compare_step_counts(counts, 22.0) == {0: 0, 1: 141}
+def test_a_rank_that_completes_no_steps_is_behind() -> None:
+    counts = (Count(0, 441, 30.9, 31.0), Count(1, 300, 25.0, 31.0))
+    assert steps_behind(counts, 22.0) == {0: 0, 1: 141}
 
 
-def test_all_who_stand_still_at_one_step_are_level() -> None:
-    counts = (StepCount(0, 100, 10.0, 31.0), StepCount(1, 100, 10.1, 29.0))
-    assert compare_step_counts(counts, 22.0) == {0: 0, 1: 0}
+def test_ranks_that_stop_at_the_same_step_are_not_behind() -> None:
+    counts = (Count(0, 100, 10.0, 31.0), Count(1, 100, 10.1, 29.0))
+    assert steps_behind(counts, 22.0) == {0: 0, 1: 0}
 
 
-def test_without_a_pace_only_one_report_is_compared_with_itself() -> None:
-    counts = (StepCount(0, 50, 5.0, 5.0), StepCount(1, 5, 5.0, 5.0), StepCount(2, 1, 1.0, 1.0))
-    assert compare_step_counts(counts, None) == {0: 0, 1: 45, 2: 0}
+def test_without_steps_per_second_only_counts_of_the_same_time_are_compared() -> None:
+    counts = (Count(0, 50, 5.0, 5.0), Count(1, 5, 5.0, 5.0), Count(2, 1, 1.0, 1.0))
+    assert steps_behind(counts, None) == {0: 0, 1: 45, 2: 0}
 
 
 def test_without_ranks_no_rank_is_behind() -> None:
@@ -32,15 +32,17 @@ def test_without_ranks_no_rank_is_behind() -> None:
 
 
 @given(
-    pace=st.floats(0.1, 1000),
-    moments=st.lists(st.floats(0, 30), min_size=1, max_size=8),
-    lateness=st.floats(0, 0.25),
+    steps_per_second=st.floats(0.1, 1000),
+    read_times=st.lists(st.floats(0, 30), min_size=1, max_size=8),
+    delay=st.floats(0, 0.25),
 )
-def test_ranks_in_step_are_never_behind(pace: float, moments: list[float], lateness: float) -> None:
-    """Ranks that all take their n-th step at n / pace, read at any time, a little late."""
+def test_ranks_with_the_same_speed_are_never_behind(
+    steps_per_second: float, read_times: list[float], delay: float
+) -> None:
+    """All ranks take step n at n / steps_per_second. Their counts are read at any time, with a small delay."""
     counts = []
-    for rank, moment in enumerate(moments):
-        step = int(moment * pace)
-        counts.append(StepCount(rank, step, step / pace + (lateness if rank % 2 else 0), moment + lateness))
+    for rank, read_at in enumerate(read_times):
+        step = int(read_at * steps_per_second)
+        counts.append(Count(rank, step, step / steps_per_second + (delay if rank % 2 else 0), read_at + delay))
 
-    assert set(compare_step_counts(counts, pace).values()) == {0}
+    assert set(steps_behind(counts, steps_per_second).values()) == {0}

@@ -16,8 +16,8 @@ from muster.core.training_job.deletion import (
 )
 from muster.core.training_job.facts import FailureKind, TrainingFacts
 from unit.core.training_job.training_world import (
-    BEGUN,
-    DONE,
+    COMPLETED_JOB,
+    NO_TRAINING_JOB,
     RUNNING,
     STOPPED,
     STOPPING,
@@ -29,76 +29,110 @@ from unit.core.training_job.training_world import (
     status_after,
 )
 
-SEEN = status_after(job(), BEGUN, facts(RUNNING))
-MADE = status_after(job(), BEGUN)
-LATE = GIVE_UP_SECONDS + 1
-DENIED = request_failure(FailureKind.ACCESS, T0, refused_seconds=LATE)
-DENIED_ONCE = request_failure(FailureKind.ACCESS, T0 + LATE)
-TAKEN = Problem("TrainingJobExists", "it belongs to another job")
+RUNNING_STATUS = status_after(job(), NO_TRAINING_JOB, facts(RUNNING))
+CREATED = status_after(job(), NO_TRAINING_JOB)
+AFTER_LIMIT = GIVE_UP_SECONDS + 1
+DENIED = request_failure(FailureKind.ACCESS, T0, refused_seconds=AFTER_LIMIT)
+DENIED_ONCE = request_failure(FailureKind.ACCESS, T0 + AFTER_LIMIT)
+NAME_CONFLICT = Problem("TrainingJobExists", "it belongs to another job")
 
 CASES: list[tuple[str, Status, TrainingFacts, float, DeletionStep]] = [
-    ("nothing was asked for", Status(), facts(), 0, RemoveFinalizer()),
+    ("no training job was created", Status(), facts(), 0, RemoveFinalizer()),
     ("it runs, and a user removed the status", Status(), facts(RUNNING), 0, Stop()),
     (
         "a user removed the status, and muster may not read it",
         Status(),
         facts(observation_failure=DENIED),
-        LATE,
+        AFTER_LIMIT,
         RemoveFinalizer(DENIED),
     ),
-    ("it runs", SEEN, facts(RUNNING), 0, Stop()),
-    ("it is being stopped", SEEN, facts(STOPPING), 1, Wait(None)),
-    ("it has stopped", SEEN, facts(STOPPED), 1, RemoveFinalizer()),
-    ("it was done", SEEN, facts(DONE), 1, RemoveFinalizer()),
-    ("another one may run", SEEN, facts(DONE, search_failure=DENIED), LATE, RemoveFinalizer(DENIED)),
-    ("it may yet come", MADE, facts(), 1, Wait(T0 + CREATION_SECONDS)),
-    ("it did not come", MADE, facts(), CREATION_SECONDS, RemoveFinalizer()),
+    ("it runs", RUNNING_STATUS, facts(RUNNING), 0, Stop()),
+    ("it is being stopped", RUNNING_STATUS, facts(STOPPING), 1, Wait(None)),
+    ("it has stopped", RUNNING_STATUS, facts(STOPPED), 1, RemoveFinalizer()),
+    ("it has completed", RUNNING_STATUS, facts(COMPLETED_JOB), 1, RemoveFinalizer()),
     (
-        "an operator before may have sent it late",
-        MADE,
+        "another training job may run",
+        RUNNING_STATUS,
+        facts(COMPLETED_JOB, search_failure=DENIED),
+        AFTER_LIMIT,
+        RemoveFinalizer(DENIED),
+    ),
+    ("it may still be created", CREATED, facts(), 1, Wait(T0 + CREATION_SECONDS)),
+    ("it was not created in time", CREATED, facts(), CREATION_SECONDS, RemoveFinalizer()),
+    (
+        "an earlier operator may have sent the request late",
+        CREATED,
         facts(operator_started_at=T0 + 40),
         41,
         Wait(T0 + 40 + CREATION_SECONDS),
     ),
-    ("SageMaker said no", MADE, facts(request_failure=request_failure(FailureKind.CAPACITY)), 1, RemoveFinalizer()),
-    ("it belongs to another job", MADE, facts(name_conflict=TAKEN), 1, RemoveFinalizer()),
-    ("muster may not read it", SEEN, facts(observation_failure=DENIED), LATE, RemoveFinalizer(DENIED)),
-    ("muster may not stop it", SEEN, facts(RUNNING, request_failure=DENIED), LATE, RemoveFinalizer(DENIED)),
-    ("muster may stop it by now", SEEN, facts(RUNNING, request_failure=DENIED), 60, Stop()),
-    ("its stop is not observed", SEEN, facts(STOPPING, refresh_failure=DENIED), LATE, RemoveFinalizer(DENIED)),
     (
-        "one refusal is no row",
-        SEEN,
+        "SageMaker refused to create it",
+        CREATED,
+        facts(request_failure=request_failure(FailureKind.CAPACITY)),
+        1,
+        RemoveFinalizer(),
+    ),
+    ("it belongs to another job", CREATED, facts(name_conflict=NAME_CONFLICT), 1, RemoveFinalizer()),
+    ("muster may not read it", RUNNING_STATUS, facts(observation_failure=DENIED), AFTER_LIMIT, RemoveFinalizer(DENIED)),
+    (
+        "muster may not stop it",
+        RUNNING_STATUS,
+        facts(RUNNING, request_failure=DENIED),
+        AFTER_LIMIT,
+        RemoveFinalizer(DENIED),
+    ),
+    ("muster may stop it now", RUNNING_STATUS, facts(RUNNING, request_failure=DENIED), 60, Stop()),
+    (
+        "muster can't observe whether it has stopped",
+        RUNNING_STATUS,
+        facts(STOPPING, refresh_failure=DENIED),
+        AFTER_LIMIT,
+        RemoveFinalizer(DENIED),
+    ),
+    (
+        "only one request was denied",
+        RUNNING_STATUS,
         facts(observation_failure=DENIED_ONCE),
-        LATE,
-        Wait(compute_retry_time(UID, DENIED_ONCE)),
+        AFTER_LIMIT,
+        Wait(retry_at(UID, DENIED_ONCE)),
     ),
     (
         "it has ended, although muster may not read it",
-        SEEN,
+        RUNNING_STATUS,
         facts(STOPPED, refresh_failure=DENIED),
-        LATE,
+        AFTER_LIMIT,
         RemoveFinalizer(),
     ),
-    ("there is none, although muster may not read it", MADE, facts(request_failure=DENIED), LATE, RemoveFinalizer()),
+    (
+        "it does not exist, although muster may not read it",
+        CREATED,
+        facts(request_failure=DENIED),
+        AFTER_LIMIT,
+        RemoveFinalizer(),
+    ),
 ]
 
 
 @pytest.mark.parametrize(
-    ("previous", "known", "seconds", "wanted"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+    ("previous", "training_facts", "seconds", "step"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
-def test_what_is_done(previous: Status, known: TrainingFacts, seconds: float, wanted: DeletionStep) -> None:
-    assert decide_deletion(UID, previous, known, T0, T0 + seconds) == wanted
+def test_next_step_of_a_deletion(
+    previous: Status, training_facts: TrainingFacts, seconds: float, step: DeletionStep
+) -> None:
+    assert decide_deletion(UID, previous, training_facts, T0, T0 + seconds) == step
 
 
-def test_refusals_from_before_the_deletion_let_nothing_go() -> None:
+def test_the_finalizer_stays_for_the_limit_after_the_deletion() -> None:
     current = facts(observation_failure=request_failure(FailureKind.ACCESS, T0, refused_seconds=100_000))
-    assert isinstance(decide_deletion(UID, SEEN, current, T0, T0 + GIVE_UP_SECONDS - 1), Wait)
-    assert decide_deletion(UID, SEEN, current, T0, T0 + GIVE_UP_SECONDS) == RemoveFinalizer(current.observation_failure)
+    assert isinstance(decide_deletion(UID, RUNNING_STATUS, current, T0, T0 + GIVE_UP_SECONDS - 1), Wait)
+    assert decide_deletion(UID, RUNNING_STATUS, current, T0, T0 + GIVE_UP_SECONDS) == RemoveFinalizer(
+        current.observation_failure
+    )
 
 
 @pytest.mark.parametrize(
-    "known",
+    "training_facts",
     [
         facts(observation_failure=DENIED),
         facts(RUNNING, request_failure=DENIED),
@@ -106,13 +140,13 @@ def test_refusals_from_before_the_deletion_let_nothing_go() -> None:
         facts(STOPPED, search_failure=DENIED),
     ],
 )
-def test_who_waits_for_a_right_waits_no_longer_than_that(known: TrainingFacts) -> None:
-    result = decide_deletion(UID, SEEN, known, T0, T0 + 1)
+def test_the_wait_for_a_permission_has_a_limit(training_facts: TrainingFacts) -> None:
+    result = decide_deletion(UID, RUNNING_STATUS, training_facts, T0, T0 + 1)
     assert isinstance(result, Wait)
     assert result.until is not None
     assert result.until <= T0 + GIVE_UP_SECONDS
 
 
-def test_what_passes_by_itself_is_waited_for() -> None:
-    away = facts(observation_failure=request_failure(FailureKind.SERVICE, T0 + 100_000))
-    assert isinstance(decide_deletion(UID, SEEN, away, T0, T0 + 100_000), Wait)
+def test_temporary_failures_have_no_limit() -> None:
+    unavailable = facts(observation_failure=request_failure(FailureKind.SERVICE, T0 + 100_000))
+    assert isinstance(decide_deletion(UID, RUNNING_STATUS, unavailable, T0, T0 + 100_000), Wait)

@@ -17,27 +17,29 @@ from unit.core.training_job.training_world import job
         (11, ["algo-1", "algo-10", "algo-11", "algo-2", "algo-3"]),
     ],
 )
-def test_ranks_are_counted_over_hosts_as_text_is_sorted(nodes: int, names: list[str]) -> None:
-    assert list(list_host_names(nodes))[:5] == names
-    assert len(set(list_host_names(nodes))) == nodes
+def test_hosts_are_sorted_as_text(nodes: int, names: list[str]) -> None:
+    assert list(host_names(nodes))[:5] == names
+    assert len(set(host_names(nodes))) == nodes
 
 
 @pytest.mark.parametrize(
-    ("chosen", "names"),
+    ("instance_group", "names"),
     [
         ("train", ("train-1", "train-2", "data-1")),
         ("data", ("data-1", "train-1", "train-2")),
         (None, ("algo-1", "algo-2", "algo-3")),
     ],
 )
-def test_hosts_of_several_groups_are_called_by_theirs_as_sagemaker_tells_of_none_whose_it_is(
-    chosen: str | None, names: tuple[str, ...]
+def test_nodes_of_several_instance_groups_have_the_names_of_their_groups(
+    instance_group: str | None, names: tuple[str, ...]
 ) -> None:
     groups = (
         InstanceGroup(name="train", instance_type="ml.p4d.24xlarge", instance_count=2),
         InstanceGroup(name="data", instance_type="ml.c5.xlarge", instance_count=1),
     )
-    distribution = Distribution(torch_distributed=Switch(), instance_group=chosen) if chosen is not None else None
+    distribution = (
+        Distribution(torch_distributed=Switch(), instance_group=instance_group) if instance_group is not None else None
+    )
     block = SageMaker(instance_groups=groups, distribution=distribution)
     spec = job().spec.model_copy(update={"nodes": 3, "sagemaker": block})
     assert list_node_names(spec) == names

@@ -33,7 +33,7 @@ CAPACITY = "CapacityError: Unable to provision requested ML compute capacity."
 
 
 def job(
-    *, suspend: bool = False, restarts: int | None = None, deadline: int | None = None, after: int | None = None
+    *, suspend: bool = False, restarts: int | None = None, deadline: int | None = None, ttl_seconds: int | None = None
 ) -> Job:
     spec = Spec(
         backend="SageMaker",
@@ -44,83 +44,89 @@ def job(
         suspend=suspend,
         failure_policy=None if restarts is None else FailurePolicy(max_restarts=restarts),
         active_deadline_seconds=deadline,
-        ttl_seconds_after_finished=after,
+        ttl_seconds_after_finished=ttl_seconds,
         sagemaker=SageMaker(region="us-west-2"),
     )
     return Job(metadata=Metadata(name="vit", uid=UID, generation=1), spec=spec)
 
 
-def training(
-    *secondary: str, attempt: int = 1, ends: str = "", reason: str | None = None, at: float = 10.0
+def make_training_job(
+    *secondary_statuses: str,
+    attempt: int = 1,
+    final_status: str = "",
+    reason: str | None = None,
+    ended_after: float = 10.0,
 ) -> TrainingJob:
-    """Return a training job with these states, ten seconds each. `ends` is its final status, if it has ended."""
-    words = (*secondary, ends) if ends else secondary
+    """Return a training job that had these secondary statuses for ten seconds each, and then `final_status`."""
+    statuses = (*secondary_statuses, final_status) if final_status else secondary_statuses
     history = tuple(
-        StatusPeriod(word, T0 + 10 * index, None if index == len(words) - 1 else T0 + 10 * (index + 1), f"{word} it is")
-        for index, word in enumerate(words)
+        Span(
+            status, T0 + 10 * index, None if index == len(statuses) - 1 else T0 + 10 * (index + 1), f"{status} message"
+        )
+        for index, status in enumerate(statuses)
     )
-    over = ends in ("Completed", "Failed", "Stopped")
+    has_ended = final_status in ("Completed", "Failed", "Stopped")
     return TrainingJob(
         name=f"vit-{attempt}",
         arn=f"arn:{attempt}",
-        status=ends or "InProgress",
-        secondary_status=words[-1],
+        status=final_status or "InProgress",
+        secondary_status=statuses[-1],
         created_at=T0,
-        started_at=T0 + 5 if "Training" in secondary else None,
-        ended_at=T0 + at if over else None,
+        started_at=T0 + 5 if "Training" in secondary_statuses else None,
+        ended_at=T0 + ended_after if has_ended else None,
         history=history,
         failure_reason=reason,
     )
 
 
-STARTING = training("Starting")
-RUNNING = training("Starting", "Downloading", "Training")
-DONE = training("Starting", "Training", ends="Completed")
-CRASHED = training("Starting", "Training", ends="Failed", reason=CRASH)
-NO_ROOM = training("Starting", ends="Failed", reason=CAPACITY)
-STOPPING = training("Starting", "Training", ends="Stopping")
-STOPPED = training("Starting", "Training", ends="Stopped")
+STARTING = make_training_job("Starting")
+RUNNING = make_training_job("Starting", "Downloading", "Training")
+COMPLETED_JOB = make_training_job("Starting", "Training", final_status="Completed")
+CRASHED = make_training_job("Starting", "Training", final_status="Failed", reason=CRASH)
+NO_CAPACITY = make_training_job("Starting", final_status="Failed", reason=CAPACITY)
+STOPPING = make_training_job("Starting", "Training", final_status="Stopping")
+STOPPED = make_training_job("Starting", "Training", final_status="Stopped")
 
 
-def facts(result: TrainingJob | None = None, **changes: Any) -> TrainingFacts:
+def facts(training_job: TrainingJob | None = None, **changes: Any) -> TrainingFacts:
     current = TrainingFacts(
         created_at=T0,
         location=Location("us-west-2"),
         heartbeat_seconds=60.0,
         operator_started_at=T0 - 3600,
-        training=result,
+        training=training_job,
         has_finalizer=True,
     )
     return replace(current, **changes)
 
 
 def request_failure(kind: FailureKind, at: float = T0, tries: int = 1, refused_seconds: float = 0.0) -> RequestFailure:
-    return RequestFailure(kind, Problem(f"No{kind}", "it was not to be"), at, tries, refused_seconds)
+    return RequestFailure(kind, Problem(f"No{kind}", "the request failed"), at, tries, refused_seconds)
 
 
-def turn(
-    asked: Job, previous: Status, current: TrainingFacts, now: float
+def reconcile_once(
+    a_job: Job, previous: Status, current: TrainingFacts, now: float
 ) -> tuple[Outcome, tuple[TrainingAction, ...], Status]:
-    """Return the outcome, the actions and the status."""
-    state = derive_training_state(asked, previous, current, now)
-    outcome = judge_training_job(asked, previous, state, now)
-    actions = decide_training_job(asked, state, outcome, now)
-    return outcome, actions, summarise_training_job(asked, previous, state, outcome, actions, now)
+    """Reconcile the job once. Return the outcome, the actions and the status."""
+    state = derive_training_state(a_job, previous, current, now)
+    outcome = judge_training_job(a_job, previous, state, now)
+    actions = decide_training_job(a_job, state, outcome, now)
+    return outcome, actions, summarise_training_job(a_job, previous, state, outcome, actions, now)
 
 
-def status_after(asked: Job, *current: TrainingFacts, now: float = T0) -> Status:
-    """Return the status after one reconciliation for each of these, a second apart."""
+def status_after(a_job: Job, *observations: TrainingFacts, now: float = T0) -> Status:
+    """Return the status after one reconciliation with each of these facts, a second apart."""
     status = Status()
-    for index, each in enumerate(current):
-        status = turn(asked, status, each, now + index)[2]
+    for index, training_facts in enumerate(observations):
+        status = reconcile_once(a_job, status, training_facts, now + index)[2]
     return status
 
 
-def wake(asked: Job, previous: Status, current: TrainingFacts, now: float) -> float | None:
-    """Return the time at which a change without an event is possible."""
-    state = derive_training_state(asked, previous, current, now)
-    return find_training_requeue_time(asked, previous, state, judge_training_job(asked, previous, state, now), now)
+def find_requeue_time(a_job: Job, previous: Status, current: TrainingFacts, now: float) -> float | None:
+    """Return the time at which the job is reconciled without an event."""
+    state = derive_training_state(a_job, previous, current, now)
+    return training_requeue_at(a_job, previous, state, judge_training_job(a_job, previous, state, now), now)
 
 
-BEGUN = facts()
-"""No training job exists, and one is to be created."""
+NO_TRAINING_JOB = facts()
+"""The facts before a training job exists."""
