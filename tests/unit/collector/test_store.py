@@ -26,7 +26,7 @@ def test_an_implausible_report_changes_nothing() -> None:
     before = store.agent(UID, 0)
     store.changed(UID).clear()
 
-    with pytest.raises(Implausible):
+    with pytest.raises(ImplausibleReport):
         store.record(MEMBER, report(2, running_rank(5)), T0)
 
     assert store.agent(UID, 0) == before

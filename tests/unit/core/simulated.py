@@ -325,7 +325,7 @@ class World:
             entry.tick(self.now, entry.node_rank * (procs if isinstance(procs, int) else 1))
             reports = entry.take_reports(self.now)
             for report, at in reversed(reports) if newest_first else reports:
-                entry.agent_facts = merge(entry.agent_facts, report, at)
+                entry.agent_facts = merge_report(entry.agent_facts, report, at)
 
     def reconcile(self, *, applied: int | None = None) -> tuple[Action, ...]:
         """Decide, write the status and apply the actions. For `applied` see `run_round`."""

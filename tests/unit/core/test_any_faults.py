@@ -307,9 +307,9 @@ class AnyFaults(RuleBasedStateMachine):
     def _heal_last_members(self) -> None:
         # A job can continue on some of its machines, but not on none. The members change: a resumed job starts with
         # its first nodes again, and a user may have asked for fewer.
-        if all(each.is_cut for each in self.members):
+        if all(each.is_disconnected for each in self.members):
             for node in self.nodes:
-                node.heal(self.world.now)
+                node.reconnect(self.world.now)
 
     def _let_ranks_succeed(self) -> None:
         members = self.members

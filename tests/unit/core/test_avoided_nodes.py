@@ -64,7 +64,7 @@ def test_the_list_is_bounded_and_names_only_nodes_that_failed(history: list[Rest
 
 
 def place_on(node: SimulatedNode, machine: str) -> None:
-    node.process = replace(node.process, machine=machine)
+    node.process = replace(node.process, kube_node=machine)
 
 
 def test_the_replacement_after_the_second_failure_avoids_the_node() -> None:

@@ -54,7 +54,7 @@ def test_the_resource_is_deleted_after_ttl_seconds_after_finished() -> None:
 
     outcome = judge(a_job, SUCCEEDED, REMAINING, T0 + 59)
     assert list(decide(a_job, REMAINING, outcome, T0 + 59, 1)) == []
-    assert next_requeue_at(a_job, REMAINING, outcome, T0 + 59) == T0 + 60
+    assert find_requeue_time(a_job, REMAINING, outcome, T0 + 59) == T0 + 60
     assert decide_actions(a_job, SUCCEEDED, REMAINING, T0 + 60) == [DeleteResource()]
     assert not any(
         isinstance(action, DeleteResource)

@@ -214,7 +214,7 @@ CASES = (
     Case(
         "a pod was created from an earlier spec",
         replace(facts(ready_node(0), missing_node(1)), has_outdated_pods=True),
-        [RemoveNode(0, 10.0, "it was made from an earlier spec")],
+        [RemoveNode(0, 10.0, "it was created from an earlier spec")],
     ),
     Case(
         "pods of an earlier spec run, and the status has the current generation",
@@ -339,4 +339,4 @@ def test_the_job_is_requeued_when_time_alone_changes_something(
 ) -> None:
     a_job = job(2, 1, deadline=deadline)
 
-    assert next_requeue_at(a_job, job_facts, judge(a_job, Status(), job_facts, now), now) == requeue_at
+    assert find_requeue_time(a_job, job_facts, judge(a_job, Status(), job_facts, now), now) == requeue_at

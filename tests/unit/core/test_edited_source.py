@@ -55,9 +55,9 @@ def recorded_source(world: World) -> SourceStatus | None:
 
 
 def accepted_message(world: World) -> str:
-    condition = world.status.condition("Accepted")
-    assert condition is not None
-    return condition.message
+    find_condition = world.status.find_condition("Accepted")
+    assert find_condition is not None
+    return find_condition.message
 
 
 def test_the_next_attempt_runs_the_edited_code_and_the_status_names_it() -> None:

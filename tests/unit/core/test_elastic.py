@@ -112,12 +112,12 @@ def test_choose_elastic_members(
     )
 
 
-def size_with_reports(elastic: Elastic, count: int, nodes: Iterable[NodeFacts], now: float) -> NextSize:
+def size_with_reports(elastic: Elastic, count: int, nodes: Iterable[NodeFacts], now: float) -> ResizeInput:
     """Return the facts for the choice of members. All agents have reported at `now`."""
     reporting_nodes = (
         node if node.agent is None else replace(node, agent=replace(node.agent, last_report_at=now)) for node in nodes
     )
-    return NextSize(elastic, count, facts(*reporting_nodes), now)
+    return ResizeInput(elastic, count, facts(*reporting_nodes), now)
 
 
 def new_elastic_world(nodes: int = 3, max_nodes: int = 4, min_nodes: int = 1, policy: FailurePolicy = POLICY) -> World:
@@ -177,7 +177,7 @@ def test_a_job_continues_without_a_lost_node_and_with_it_after_its_return() -> N
     assert (world.status.phase, world.status.attempt, world.status.members) == ("Running", 3, "0,2,1")
     assert restart_records(world.status) == [(1, "NodeLost", "Disruption"), (2, RESIZED, "Nothing")]
     assert [entry.process.replacement for entry in world.nodes[:3]] == [0, 1, 0]
-    texts = [event.message for event in past_events(world.status) if event.reason == RESIZED]
+    texts = [event.message for event in list_past_events(world.status) if event.reason == RESIZED]
     assert texts == ["Attempt 3 has 3 nodes instead of 2"]
 
 
@@ -348,7 +348,7 @@ def test_a_late_node_starts_in_place_of_an_unschedulable_one() -> None:
     ).facts
     job_facts = infer(a_job, RESTARTING.model_copy(update={"members": "0-2"}), late_facts, deadline + 500)
     assert [node.node for node in job_facts.nodes] == [0, 2]
-    outcome = judge(with_members(a_job, job_facts), RESTARTING, job_facts, deadline + 500)
+    outcome = judge(set_node_count(a_job, job_facts), RESTARTING, job_facts, deadline + 500)
     assert outcome.verdict is Verdict.UNDECIDED
 
 
@@ -361,7 +361,7 @@ def test_an_elastic_gang_is_released_unless_min_nodes_are_scheduled() -> None:
         job_facts = infer(
             a_job, FIRST, facts(scheduled_node(0), scheduled_node(1), pending_node(2), missing_node(3)), START
         )
-        assert (next_release_at(with_members(a_job, job_facts), job_facts, START) is not None) == releases
+        assert (find_next_release_time(set_node_count(a_job, job_facts), job_facts, START) is not None) == releases
 
 
 _NODE_BUILDERS = (

@@ -26,7 +26,7 @@ STARTUP = 60
 NO_ROOM = Problem("Unschedulable", "none of 2 nodes has room: 2 lack nvidia.com/gpu", "insufficient nvidia.com/gpu")
 QUOTA = Problem("QuotaExceeded", "quota team is exceeded", "quota team has no room for pods")
 GATED = Problem("SchedulingGated", "the pod has a scheduling gate")
-RELEASE_REASON = "its gang could not be placed whole"
+RELEASE_REASON = "not all pods of its gang could be scheduled"
 
 
 def scheduled_node(number: int, at: float = 0.0, replacement: int = 0, *, is_terminating: bool = False) -> NodeFacts:
@@ -92,14 +92,16 @@ def test_a_gang_of_a_queue_is_not_released() -> None:
 
 def test_the_job_is_requeued_for_the_release() -> None:
     a_job, current = small_job(), facts(scheduled_node(0, 7), unscheduled_node(1))
-    assert next_requeue_at(a_job, current, judge(a_job, Status(), current, T0 + 8), T0 + 8) == T0 + 7 + STARTUP
+    assert find_requeue_time(a_job, current, judge(a_job, Status(), current, T0 + 8), T0 + 8) == T0 + 7 + STARTUP
 
 
 def status_after_release(releases: int = 1, replacement: int = 1, at: float = 0.0) -> Status:
-    return Status(placement=Placement(releases=releases, replacement=replacement, released_at=format_seconds(T0 + at)))
+    return Status(
+        placement=Placement(releases=releases, replacement=replacement, released_at=format_timestamp(T0 + at))
+    )
 
 
-BACKOFF = backoff_seconds(UID, 1)
+BACKOFF = compute_release_backoff(UID, 1)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,7 @@ def test_a_release_is_reported_once_with_the_same_message_until_the_retry() -> N
     current = facts(scheduled_node(0), unscheduled_node(1), unscheduled_node(2), unscheduled_node(3))
     before = status_after(current, STARTUP - 1)
     status = status_after(current, STARTUP, before)
-    retry_at = format_seconds(T0 + STARTUP + BACKOFF)
+    retry_at = format_timestamp(T0 + STARTUP + BACKOFF)
     assert status.message == (
         f"Not all 4 nodes were scheduled within startupTimeoutSeconds (60 s): muster deletes their pods and creates "
         f"them again at {retry_at}; 3 of 4 nodes: insufficient nvidia.com/gpu (digits-1: {NO_ROOM.message})"
@@ -147,9 +149,9 @@ def test_a_release_is_reported_once_with_the_same_message_until_the_retry() -> N
     assert status.phase == "Pending"
     no_pods = facts(*(missing_node(number) for number in range(4)))
     assert status_after(no_pods, STARTUP + 5, status).message == status.message
-    (event,) = new_events(before, status)
+    (event,) = list_new_events(before, status)
     assert (event.type, event.reason, event.message) == ("Warning", "GangReleased", status.message)
-    assert new_events(status, status_after(no_pods, STARTUP + 5, status)) == ()
+    assert list_new_events(status, status_after(no_pods, STARTUP + 5, status)) == ()
     after = status_after(no_pods, STARTUP + BACKOFF + 1, status)
     assert after.message == "0 of 4 nodes are ready: digits-0, digits-1, digits-2 and 1 more do not exist yet"
 
@@ -161,7 +163,7 @@ def test_each_release_has_its_own_event() -> None:
     assert second.placement is not None
     assert second.placement.releases == 2
     assert ", for the 2nd time " in second.message
-    (event,) = new_events(first, second)
+    (event,) = list_new_events(first, second)
     assert event.occasion == "2"
 
 
@@ -185,7 +187,7 @@ def test_an_invalid_time_of_a_release_is_in_the_past() -> None:
 @given(st.uuids(), st.integers(1, 100))
 def test_the_backoff_grows_up_to_its_maximum(uid: object, count: int) -> None:
     nominal = min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** (count - 1))
-    assert nominal / 2 <= backoff_seconds(str(uid), count) < nominal * 1.5
+    assert nominal / 2 <= compute_release_backoff(str(uid), count) < nominal * 1.5
 
 
 @dataclass

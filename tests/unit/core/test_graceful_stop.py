@@ -95,7 +95,7 @@ def test_the_decision_does_not_wait_for_a_node_without_ranks() -> None:
         without_ranks = node(1, agent(1, phase))
         assert find_stop_call(facts(running_facts(7, None).nodes[0], without_ranks), SUSPENDED) == 7
     silent_node = node(1)
-    assert find_stop_call(facts(running_facts(7, None).nodes[0], silent_node), SUSPENDED) == UNDECIDED
+    assert find_stop_call(facts(running_facts(7, None).nodes[0], silent_node), SUSPENDED) == UNDECIDED_STOP_CALL
     ended_node = stopped_node(1, exited_rank(2, 1.0, 0, stopped=True))
     assert find_stop_call(facts(running_facts(7, None).nodes[0], with_stop_call_report(ended_node, 9)), SUSPENDED) == 9
 
@@ -307,6 +307,6 @@ def apply_event(event: str, nodes: list[ModelNode], number: int, member: int) ->
             with_stop_call_report(node(n, agent(n, AgentPhase.RUNNING)), other.reported)
             for n, other in enumerate(nodes)
         ]
-        current.command = with_stop_call(
+        current.command = add_stop_call(
             command(CommandKind.STOP, 25.0), agents[number], find_stop_call(facts(*agents), SUSPENDED)
         )

@@ -50,9 +50,9 @@ def hang_for(world: World, seconds: float = TIMEOUT + 2) -> None:
 
 
 def stalled_condition(world: World) -> Condition:
-    condition = world.status.condition("Stalled")
-    assert condition is not None
-    return condition
+    find_condition = world.status.find_condition("Stalled")
+    assert find_condition is not None
+    return find_condition
 
 
 def restart_reasons(world: World) -> list[str]:
@@ -169,14 +169,14 @@ def test_the_jitter_of_reports_does_not_change_the_report_of_a_hang() -> None:
     world = start_training(None)
     # After a lower step, the latest report decides the time of the last step.
     for rank in all_ranks(world):
-        rank.step, rank.stepped_at = 1, world.now
+        rank.step, rank.highest_step_at = 1, world.now
     hang_for(world, STALL_SECONDS + 2)
     before = world.status
     assert before.hang is not None
     for delay in (0.003, -0.001, 0.7, 0.0, -0.02):
         for rank in all_ranks(world):
-            assert rank.stepped_at is not None
-            rank.stepped_at += delay
+            assert rank.highest_step_at is not None
+            rank.highest_step_at += delay
         run_rounds(world, 3)
         assert world.status == before
 
@@ -276,7 +276,7 @@ def test_lower_steps_are_progress_too() -> None:
     world = start_training(HANG_POLICY)
     for number in range(2 * TIMEOUT):
         for rank in all_ranks(world):
-            rank.step, rank.stepped_at = number % 10, world.now
+            rank.step, rank.highest_step_at = number % 10, world.now
         world.now += 0.7
         run_rounds(world)
     assert (world.status.attempt, world.status.hang) == (1, None)
@@ -314,7 +314,7 @@ def test_a_rank_that_continues_while_it_is_stopped_does_not_prevent_the_restart(
         run_rounds(world)
         world.now += 0.4
     for rank in all_ranks(world):
-        rank.stepped_at = world.now
+        rank.highest_step_at = world.now
     run_rounds(world, 12)
     assert (world.status.phase, world.status.attempt, restart_reasons(world)) == ("Running", 2, ["Hung"])
 
@@ -359,6 +359,6 @@ def test_a_rank_that_failed_before_the_timeout_is_the_root_cause() -> None:
 def test_a_time_before_the_jobs_creation_counts_as_a_hang() -> None:
     world = start_training(HANG_POLICY)
     for rank in all_ranks(world):
-        rank.stepped_at = T0 - 10**9
+        rank.highest_step_at = T0 - 10**9
     run_rounds(world, 20)
     assert restart_reasons(world) == ["Hung"]

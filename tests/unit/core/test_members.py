@@ -42,8 +42,8 @@ def test_the_position_of_a_member_is_its_node_rank() -> None:
     assert [entry.node for entry in job_facts.non_members] == [1]
     assert find_node(job_facts, 1).name == "digits-1"
     assert [peer.node for peer in select_peers(job_facts.nodes)] == [2, 0]
-    assert with_members(job(3), job_facts).spec.nodes == 2
-    assert with_members(job(2), job_facts) is not None
+    assert set_node_count(job(3), job_facts).spec.nodes == 2
+    assert set_node_count(job(2), job_facts) is not None
 
 
 def test_non_members_get_pods_and_unwanted_pods_are_deleted() -> None:
@@ -51,8 +51,8 @@ def test_non_members_get_pods_and_unwanted_pods_are_deleted() -> None:
     job_facts = split_members(facts(ready_node(0), missing_node(1), exited_node, ready_node(3)), (0,), 3)
     assert [entry.node for entry in find_nodes_to_create(job_facts, START + 11)] == [1]
     assert [entry.node for entry in find_nodes_to_create(job_facts, START + 40)] == [1, 2]
-    assert next_change_at(job_facts) == 0.0
-    assert [action.node for action in remove_unwanted(job_facts)] == [3]
+    assert find_change_time(job_facts) == 0.0
+    assert [action.node for action in remove_unwanted_pods(job_facts)] == [3]
 
 
 def rank_report(*numbers: int, sender: int = 1) -> Report:
@@ -62,10 +62,10 @@ def rank_report(*numbers: int, sender: int = 1) -> Report:
 
 @pytest.mark.parametrize("numbers", [(), (0, 1), (2, 3), (4, 5)], ids=str)
 def test_a_node_may_report_the_ranks_of_any_node_rank(numbers: tuple[int, ...]) -> None:
-    check(rank_report(*numbers), Shape(UID, 3, 2, T0, has_fixed_ranks=False), START)
+    check_report(rank_report(*numbers), JobShape(UID, 3, 2, T0, has_fixed_ranks=False), START)
 
 
 @pytest.mark.parametrize("numbers", [(1, 2), (6, 7), (-1, 0), (10**30,)], ids=str)
 def test_a_node_may_not_report_ranks_of_two_node_ranks(numbers: tuple[int, ...]) -> None:
-    with pytest.raises(Implausible, match="this node has ranks"):
-        check(rank_report(*numbers), Shape(UID, 3, 2, T0, has_fixed_ranks=False), START)
+    with pytest.raises(ImplausibleReport, match="this node has ranks"):
+        check_report(rank_report(*numbers), JobShape(UID, 3, 2, T0, has_fixed_ranks=False), START)

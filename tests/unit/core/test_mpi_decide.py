@@ -104,6 +104,6 @@ def test_the_job_is_requeued_for_a_node_that_does_not_obey() -> None:
     outcome = judge(mpi_job(), Status(), current, START + 10)
     find_silence_time = START + 9.6 + 3 * current.heartbeat_seconds
 
-    requeue_at = next_requeue_at(mpi_job(), current, outcome, START + 10)
+    requeue_at = find_requeue_time(mpi_job(), current, outcome, START + 10)
 
-    assert requeue_at == min(silent_at, START + 9.6 + STOP.grace_seconds + HUNG_SECONDS)
+    assert requeue_at == min(find_silence_time, START + 9.6 + STOP.grace_seconds + COMMAND_TIMEOUT_SECONDS)

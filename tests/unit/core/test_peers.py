@@ -31,7 +31,7 @@ def node_with_links(number: int, *links: Link, machine: str | None = None, pod: 
         links=links,
     )
     ready = node(number, replace(current, report=report))
-    return replace(ready, process=replace(ready.process, machine=machine, name=pod))
+    return replace(ready, process=replace(ready.process, kube_node=machine, name=pod))
 
 
 def eth_link(host: int, speed: int = 10_000, net: int = 77) -> Link:

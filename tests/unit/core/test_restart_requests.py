@@ -58,7 +58,7 @@ def test_a_request_restarts_the_ranks_in_the_same_pods_without_a_policy() -> Non
     assert (status.restarts.total, status.restarts.failures, status.restarts.disruptions) == (1, 0, 0)
     assert status.restarts.history[0].seconds_lost is not None
     assert status.restart_request == RestartRequest(value=world.request)
-    (restarting,) = [event for event in new_events(before, status) if event.reason == "Restarting"]
+    (restarting,) = [event for event in list_new_events(before, status) if event.reason == "Restarting"]
     assert (restarting.type, restarting.message) == ("Normal", "A user has requested a restart; attempt 2 follows")
 
 

@@ -325,7 +325,7 @@ def test_only_successive_attempts_count_as_failures_at_the_same_step(
     )
     history = tuple(record.model_copy(update={"attempt": attempt}) for attempt in attempts)
     restarts = NO_RESTARTS.model_copy(update={"history": history})
-    previous = Status(attempt=attempts[-1] + 1, start_time=format_milliseconds(T0), restarts=restarts)
+    previous = Status(attempt=attempts[-1] + 1, start_time=format_timestamp_milliseconds(T0), restarts=restarts)
     world = start_world(FailurePolicy(max_restarts=10))
     end = End(Subject.RANK, 1, "digits-1", T0 + 1000.0, rank=2, exit_code=7, step=5)
     result = find_restart(world.job, previous, Failure(T0 + 1000.0, (end,)), None)

@@ -332,9 +332,9 @@ def test_the_event_and_the_board_name_the_spare() -> None:
     before = world.status
     lose_machines(world, 1)
     run_rounds(world, EVENT_ROUNDS)
-    texts = [event.message for event in past_events(world.status) if event.reason == SPARE_USED]
+    texts = [event.message for event in list_past_events(world.status) if event.reason == SPARE_USED]
     assert texts == ["A spare takes the place of a node in attempt 2: node 2 for node 1"]
-    assert not any(event.reason == SPARE_USED for event in past_events(before))
+    assert not any(event.reason == SPARE_USED for event in list_past_events(before))
     (line,) = format_restarts(world.status)
     assert " · node 2 for node 1 · " in line
     assert format_spares(world.status) == ("the spare is ready",)

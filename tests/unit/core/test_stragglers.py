@@ -31,8 +31,8 @@ def train_with_busy_times(world: World, busy: Mapping[int, float | None], second
     ("busy", "slow", "nodes"),
     [
         ({}, None, []),
-        ({3: NORMAL_BUSY_SECONDS * FACTOR * 0.99}, None, []),
-        ({3: NORMAL_BUSY_SECONDS * FACTOR * 1.01}, "3", []),
+        ({3: NORMAL_BUSY_SECONDS * SLOW_FACTOR * 0.99}, None, []),
+        ({3: NORMAL_BUSY_SECONDS * SLOW_FACTOR * 1.01}, "3", []),
         ({2: NORMAL_BUSY_SECONDS * 2, 3: NORMAL_BUSY_SECONDS * 3}, "2-3", [1]),
         # The node's other rank has no measurement.
         ({2: None, 3: NORMAL_BUSY_SECONDS * 3}, "3", [1]),
@@ -91,13 +91,13 @@ def test_the_same_stragglers_change_neither_the_status_nor_the_events() -> None:
     before = world.status
     train_with_busy_times(world, {3: 0.5})
     first = world.status
-    assert [event.reason for event in new_events(before, first)] == ["Straggler"]
+    assert [event.reason for event in list_new_events(before, first)] == ["Straggler"]
     train_with_busy_times(world, {3: 0.47})
     assert world.status.stragglers == first.stragglers
-    assert new_events(first, world.status) == ()
-    assert sum(event.reason == "Straggler" for event in past_events(world.status)) == 1
+    assert list_new_events(first, world.status) == ()
+    assert sum(event.reason == "Straggler" for event in list_past_events(world.status)) == 1
     train_with_busy_times(world, {2: 0.5, 3: 0.47})
-    assert [event.reason for event in new_events(first, world.status)] == ["Straggler"]
+    assert [event.reason for event in list_new_events(first, world.status)] == ["Straggler"]
 
 
 def test_a_straggler_stays_one_until_it_is_clearly_faster() -> None:

@@ -126,7 +126,7 @@ def test_a_started_suspension_completes_although_the_spec_resumes_the_job() -> N
     assert judge_job(a_job, SUSPENDING, RUNNING_FACTS).verdict is Verdict.SUSPENDED
     outcome = judge_job(a_job, SUSPENDING, NO_PODS)
     assert (outcome.verdict, outcome.is_idle) == (Verdict.SUSPENDED, True)
-    assert next_requeue_at(a_job, NO_PODS, outcome, START) == START
+    assert find_requeue_time(a_job, NO_PODS, outcome, START) == START
 
 
 @pytest.mark.parametrize("suspend", [True, False])

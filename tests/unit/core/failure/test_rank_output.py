@@ -107,7 +107,7 @@ def test_find_the_collective_in_a_traceback(lines: tuple[str, ...], name: str | 
     ],
 )
 def test_clean_removes_control_characters_and_shortens_lines(text: str, line: str) -> None:
-    assert clean(text) == line
+    assert sanitize_line(text) == line
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ NO_CHANGE = Transition()
 
 def timestamp_after(seconds: float) -> str:
     """Return the timestamp this many seconds after the job's creation."""
-    return format_milliseconds(CREATED_AT + seconds)
+    return format_timestamp_milliseconds(CREATED_AT + seconds)
 
 
 def status(phase: str, **fields: Any) -> Status:

@@ -98,13 +98,13 @@ INVALID_REPORTS = {
 
 @pytest.mark.parametrize("name", VALID_REPORTS)
 def test_a_valid_report_is_accepted(name: str) -> None:
-    check(VALID_REPORTS[name], SHAPE, T0)
+    check_report(VALID_REPORTS[name], SHAPE, T0)
 
 
 @pytest.mark.parametrize("message_start", INVALID_REPORTS)
 def test_an_invalid_report_is_refused_with_its_field(message_start: str) -> None:
-    with pytest.raises(Implausible) as error:
-        check(INVALID_REPORTS[message_start], SHAPE, T0)
+    with pytest.raises(ImplausibleReport) as error:
+        check_report(INVALID_REPORTS[message_start], SHAPE, T0)
 
     assert str(error.value).startswith(message_start)
 
@@ -113,6 +113,6 @@ def test_an_invalid_report_is_refused_with_its_field(message_start: str) -> None
 @given(st.text(), st.text())
 def test_the_error_never_repeats_values_of_the_report(address: str, phase: str) -> None:
     invalid: Report = replace(report(1), address="\0" + address, phase=phase + "\0")
-    with pytest.raises(Implausible) as error:
-        check(invalid, SHAPE, T0)
+    with pytest.raises(ImplausibleReport) as error:
+        check_report(invalid, SHAPE, T0)
     assert "\0" not in str(error.value)

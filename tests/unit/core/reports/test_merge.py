@@ -61,7 +61,7 @@ arrivals = st.lists(st.tuples(reports(), st.sampled_from([T0, T0 + 1.0, T0 + 2.5
 def merge_all(arrived: list[ArrivedReport]) -> AgentFacts:
     agent: AgentFacts | None = None
     for each_report, at in arrived:
-        agent = merge(agent, each_report, at)
+        agent = merge_report(agent, each_report, at)
     assert agent is not None
     return agent
 
@@ -139,16 +139,16 @@ def test_the_step_never_decreases_and_keeps_its_time() -> None:
 
     current = merge_reports((first, T0), (same, T0 + 1), (lower, T0 + 2)).ranks[0]
 
-    assert (current.report.step, current.stepped_at) == (5, T0 - 2)
+    assert (current.report.step, current.highest_step_at) == (5, T0 - 2)
     # The rank is active: a script may report lower steps after higher ones.
-    assert current.active_at == T0 + 2
+    assert current.last_step_at == T0 + 2
 
 
 def test_the_newest_report_has_the_last_activity_of_a_rank() -> None:
     first, second = report(1, running_rank(0, step=5, step_age=1.0)), report(2, running_rank(0, step=5, step_age=4.0))
     for arrived in (((first, T0), (second, T0 + 3)), ((second, T0 + 3), (first, T0 + 90))):
-        assert merge_reports(*arrived).ranks[0].active_at == T0 - 1
-    assert merge_reports((first, T0), (report(2, running_rank(0)), T0 + 1)).ranks[0].active_at is None
+        assert merge_reports(*arrived).ranks[0].last_step_at == T0 - 1
+    assert merge_reports((first, T0), (report(2, running_rank(0)), T0 + 1)).ranks[0].last_step_at is None
 
 
 def test_a_step_of_the_script_replaces_a_higher_count_of_optimizer_steps() -> None:
@@ -183,6 +183,6 @@ def test_merge_does_not_change_its_arguments() -> None:
     current = merge_reports((report(1, running_rank(0)), T0))
     before = repr(current)
 
-    reduce(lambda facts, number: merge(facts, report(number, exited_rank(0)), T0), range(2, 5), current)
+    reduce(lambda facts, number: merge_report(facts, report(number, exited_rank(0)), T0), range(2, 5), current)
 
     assert repr(current) == before

@@ -110,8 +110,8 @@ def test_a_report_with_any_output_of_ranks_passes(ranks: int, lines: tuple[str, 
 )
 def test_a_body_that_would_take_much_memory_is_refused_quickly(body: bytes) -> None:
     started_at = time.thread_time()
-    with pytest.raises(OutOfBounds):
-        check_bounds(body, 8)
+    with pytest.raises(ReportTooLarge):
+        check_report_size(body, 8)
 
     assert time.thread_time() - started_at < 0.25
 

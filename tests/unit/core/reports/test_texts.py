@@ -34,8 +34,8 @@ def report(job: str, node: int, sequence: int = 1) -> Report:
 def new_store() -> RankStore:
     store = RankStore(MemoryShares(per_namespace=4 * MIB, total=8 * MIB, floor=2 * MIB))
     for number in range(3):
-        store.register(Shape(f"evil-{number}", 20, PROCS, 0.0, f"evil-{number}"))
-    store.register(Shape("good", 1, PROCS, 0.0, "team"))
+        store.register(JobShape(f"evil-{number}", 20, PROCS, 0.0, f"evil-{number}"))
+    store.register(JobShape("good", 1, PROCS, 0.0, "team"))
     return store
 
 
@@ -68,7 +68,7 @@ def test_a_namespace_keeps_its_texts_while_others_exceed_their_share() -> None:
 
 def test_deleted_reports_take_no_memory() -> None:
     shares = MemoryShares(per_namespace=4 * MIB, total=8 * MIB, floor=0)
-    store, shape = RankStore(shares), Shape("good", 2, PROCS, 0.0, "team")
+    store, shape = RankStore(shares), JobShape("good", 2, PROCS, 0.0, "team")
     store.register(shape)
     for node in range(2):
         store.record(Member("good", node, 0), report("good", node), 100.0)
@@ -84,7 +84,7 @@ def test_deleted_reports_take_no_memory() -> None:
 
 def test_the_phases_of_many_ranks_take_limited_memory() -> None:
     store = RankStore(MemoryShares(per_namespace=PROCS * 256, total=8 * MIB, floor=0))
-    store.register(Shape("evil", 1, PROCS, 0.0, "evil"))
+    store.register(JobShape("evil", 1, PROCS, 0.0, "evil"))
     ranks = tuple(
         RankReport(rank, rank, RankState.RUNNING, phase=f"{rank}\U0001f600".ljust(256, "x")) for rank in range(PROCS)
     )

@@ -194,7 +194,7 @@ def status_after(reports: Sequence[tuple[Report, float]], *, at_each_report: boo
     process = ProcessFacts(ProcessState.RUNNING, started_at=T0)
     status = Status()
     for index, (report, at) in enumerate(reports):
-        agents[report.node] = merge(agents[report.node], report, at)
+        agents[report.node] = merge_report(agents[report.node], report, at)
         if at_each_report or index == len(reports) - 1:
             nodes = (
                 NodeFacts(node, f"digits-{node}", process, agents[node], command(CommandKind.STOP, 2.0))

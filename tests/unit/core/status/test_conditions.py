@@ -202,7 +202,9 @@ def test_a_running_job_keeps_its_phase_if_a_change_is_refused() -> None:
 
 
 def test_a_resumed_job_that_is_refused_counts_as_not_started() -> None:
-    resumed = Condition(type="Suspended", status="False", reason="Resumed", last_transition_time=format_seconds(START))
+    resumed = Condition(
+        type="Suspended", status="False", reason="Resumed", last_transition_time=format_timestamp(START)
+    )
     before = Status(phase="Pending", attempt=2, conditions=(resumed,))
 
     assert not make_refused_status(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10).was_started
@@ -234,16 +236,16 @@ def test_a_change_of_an_ended_job_changes_only_accepted(exit_code: int) -> None:
         )
         others = tuple(entry for entry in end_status.conditions if entry.type != "Accepted")
         assert status == end_status.model_copy(update={"observed_generation": 4, "conditions": (accepted, *others)})
-        assert [event.reason for event in new_events(end_status, status)] == ["Refused"]
+        assert [event.reason for event in list_new_events(end_status, status)] == ["Refused"]
         # muster reports it once, also for later changes. A later operator decides the same.
         later = compute_status(with_generation(5, job(1, 1)), status, current, START + 30)
-        assert (new_events(status, later), later.observed_generation) == ((), 5)
+        assert (list_new_events(status, later), later.observed_generation) == ((), 5)
         assert later.final_condition == end_status.final_condition
 
 
 def test_an_end_without_a_generation_does_not_refuse_a_later_spec() -> None:
-    end = Condition(type="Complete", status="True", reason="X", last_transition_time=format_seconds(START))
-    status = ended_status(Status(phase="Succeeded", conditions=(end,)), 4, START + 20)
+    end = Condition(type="Complete", status="True", reason="X", last_transition_time=format_timestamp(START))
+    status = build_ended_status(Status(phase="Succeeded", conditions=(end,)), 4, START + 20)
     assert status.conditions == (end,)
 
 
@@ -255,7 +257,7 @@ def test_the_status_has_the_start_before_the_command_is_sent() -> None:
 
 def test_details_name_the_pod_and_its_machine() -> None:
     current = running_node(0, exited_rank(0, 3, exit_code=1))
-    current = replace(current, process=replace(current.process, name="digits-0-0", machine="worker-1"))
+    current = replace(current, process=replace(current.process, name="digits-0-0", kube_node="worker-1"))
 
     status = compute_status(job(1, 1), Status(), facts(current), START + 4)
 

@@ -62,7 +62,7 @@ def statuses(*steps: tuple[Job, JobFacts]) -> list[Status]:
 
 def events_of(*steps: tuple[Job, JobFacts]) -> list[JobEvent]:
     """Return the events of a job that is reconciled with these facts."""
-    return [event for before, after in pairwise(statuses(*steps)) for event in new_events(before, after)]
+    return [event for before, after in pairwise(statuses(*steps)) for event in list_new_events(before, after)]
 
 
 REPEATABLE_REASONS = ("Started", "Suspended", "Resumed", "Completed", "Failed", "Refused")
@@ -119,7 +119,7 @@ def test_each_later_status_repeats_the_past_events_unchanged(
     steps: list[tuple[Job, JobFacts]], events: list[EventFields]
 ) -> None:
     first = [event for event in events_of(*steps) if event.reason in REPEATABLE_REASONS]
-    repeated = [past_events(status) for status in statuses(*steps)]
+    repeated = [list_past_events(status) for status in statuses(*steps)]
 
     # Later statuses repeat the same events and no others.
     assert {event for past in repeated for event in past} == set(first)
@@ -130,11 +130,11 @@ def test_a_refused_resource_gets_another_event_only_for_another_problem() -> Non
     first = make_refused_status(Status(), InvalidResource((FieldProblem("spec.nodes", "found 0"),)), 1, START)
     second = make_refused_status(first, InvalidResource((FieldProblem("spec.nodes", "found -1"),)), 2, START)
 
-    assert event_fields(new_events(Status(), first)) == [
+    assert event_fields(list_new_events(Status(), first)) == [
         ("Warning", "Refused", "muster refuses the resource: spec.nodes: found 0")
     ]
-    assert new_events(first, first) == ()
-    assert [event.reason for event in new_events(first, second)] == ["Refused"]
+    assert list_new_events(first, first) == ()
+    assert [event.reason for event in list_new_events(first, second)] == ["Refused"]
 
 
 def test_a_long_message_fits_an_event() -> None:
@@ -151,7 +151,7 @@ def status_at(*nodes: NodeFacts, at: float = 10) -> Status:
 
 
 RUNNING_STATUS = status_at(
-    running_node(0, rank(0, step=5, stepped_at=START)), running_node(1, rank(1, step=5, stepped_at=START))
+    running_node(0, rank(0, step=5, highest_step_at=START)), running_node(1, rank(1, step=5, highest_step_at=START))
 )
 
 
@@ -161,8 +161,8 @@ RUNNING_STATUS = status_at(
         (RUNNING_STATUS, False),
         (
             status_at(
-                running_node(0, rank(0, step=9, stepped_at=START + 1)),
-                running_node(1, rank(1, step=50, stepped_at=START + 1)),
+                running_node(0, rank(0, step=9, highest_step_at=START + 1)),
+                running_node(1, rank(1, step=50, highest_step_at=START + 1)),
             ),
             False,
         ),

@@ -99,12 +99,14 @@ def rank_with_steps(
 
     With `first_script_step` its script reports its own steps, from that step on.
     """
-    running_rank = rank(number, number, step=steps, stepped_at=None if first_step_at is None else START + last_step_at)
+    running_rank = rank(
+        number, number, step=steps, highest_step_at=None if first_step_at is None else START + last_step_at
+    )
     return replace(
         running_rank,
         report=replace(running_rank.report, first_script_step=first_script_step),
         started_at=START + started_at,
-        first_stepped_at=None if first_step_at is None else START + first_step_at,
+        first_step_at=None if first_step_at is None else START + first_step_at,
     )
 
 
@@ -244,7 +246,7 @@ def test_the_time_until_hanging_ranks_are_stopped_counts_as_hang() -> None:
         update={"spec": simulated.job.spec.model_copy(update={"failure_policy": policy})}
     )
     simulated.report_ready(0)
-    ranks = tuple(replace(entry, active_at=START + 10) for entry in two_ranks(0, 1, 10, 10))
+    ranks = tuple(replace(entry, last_step_at=START + 10) for entry in two_ranks(0, 1, 10, 10))
     simulated.report_running(11, *ranks)
     assert simulated.report_running(71, *ranks).phase == "Stopping"
     simulated.report_ended(73, *(after_exit(entry, 72, 15, stopped=True) for entry in ranks))
@@ -255,7 +257,7 @@ def test_the_time_until_hanging_ranks_are_stopped_counts_as_hang() -> None:
 def test_a_requested_restart_of_hanging_ranks_counts_as_a_hang_until_the_request() -> None:
     simulated = SimulatedJob()
     simulated.report_ready(0)
-    ranks = tuple(replace(entry, active_at=START + 10) for entry in two_ranks(0, 1, 10, 10))
+    ranks = tuple(replace(entry, last_step_at=START + 10) for entry in two_ranks(0, 1, 10, 10))
     simulated.report_running(11, *ranks)
     assert simulated.report_running(700, *ranks).hang is not None
     simulated.restart_request = "now"
@@ -455,8 +457,8 @@ def any_rank(draw: st.DrawFn, number: int) -> RankFacts:
         running,
         report=replace(running.report, first_script_step=draw(ANY_STEP)),
         started_at=None if (at := draw(ANY_TIME)) is None else START + at,
-        stepped_at=None if (at := draw(ANY_TIME)) is None else START + at,
-        first_stepped_at=None if (at := draw(ANY_TIME)) is None else START + at,
+        highest_step_at=None if (at := draw(ANY_TIME)) is None else START + at,
+        first_step_at=None if (at := draw(ANY_TIME)) is None else START + at,
     )
     if draw(st.booleans()):
         return result

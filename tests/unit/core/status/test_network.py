@@ -21,7 +21,7 @@ def node_on_network(number: int, interface: str = "eth0", speed: int = 10_000, r
 
 def test_nodes_with_the_same_interface_are_one_group() -> None:
     nodes = (node_on_network(0), node_on_network(1, "ens5", 0, "named by the job"), node_on_network(2), missing_node(3))
-    assert network_status(nodes) == NetworkStatus(
+    assert build_network_status(nodes) == NetworkStatus(
         groups=(
             LinkGroup(interface="eth0", speed_mbps=10_000, why=REASON, count=2, nodes="0,2"),
             LinkGroup(interface="ens5", why="named by the job", count=1, nodes="1"),
@@ -35,7 +35,7 @@ def test_nodes_with_the_same_interface_are_one_group() -> None:
 
 
 def test_there_is_no_network_before_the_first_report() -> None:
-    assert network_status((missing_node(0), node(1))) is None
+    assert build_network_status((missing_node(0), node(1))) is None
 
 
 def test_ten_thousand_different_nodes_give_a_small_status() -> None:
@@ -43,14 +43,14 @@ def test_ten_thousand_different_nodes_give_a_small_status() -> None:
         node_on_network(number, f"{LONGEST_TEXT[:200]}{number}", number, f"{number}{LONGEST_TEXT}")
         for number in range(10_000)
     )
-    result = network_status(nodes)
+    result = build_network_status(nodes)
     assert result is not None
     assert (len(result.groups), len(result.nodes)) == (MAX_GROUPS, MAX_NODES)
     assert len(result.model_dump_json(by_alias=True).encode()) < 24 * 1024
 
 
 def test_texts_of_an_agent_are_cleaned() -> None:
-    result = network_status((node_on_network(0, "eth0\x1b[31m\n", reason="a\u202eb\n"),))
+    result = build_network_status((node_on_network(0, "eth0\x1b[31m\n", reason="a\u202eb\n"),))
     assert result is not None
     assert (result.groups[0].interface, result.groups[0].why) == ("eth0", "a b")
 

@@ -98,7 +98,7 @@ def test_there_is_no_result_before_all_have_reported() -> None:
 
 
 def test_a_nodes_figures_are_in_the_status_before_those_of_the_others() -> None:
-    result = network_status((measured_node(0), measured_node(1, None)))
+    result = build_network_status((measured_node(0), measured_node(1, None)))
     assert result is not None
     figures = [(entry.bandwidth_mbps, entry.round_trip_microseconds) for entry in result.nodes]
     assert (figures, result.check) == ([(9300.0, 40.0), (None, None)], None)
@@ -106,7 +106,7 @@ def test_a_nodes_figures_are_in_the_status_before_those_of_the_others() -> None:
 
 def test_ten_thousand_nodes_give_a_small_status() -> None:
     slow = [measured_node(number, NetworkFigures(1.0, 1.0, 90_000.0, "p" * 256)) for number in range(4000)]
-    result = network_status((*slow, *(measured_node(number) for number in range(4000, 10_000))))
+    result = build_network_status((*slow, *(measured_node(number) for number in range(4000, 10_000))))
     assert result is not None
     assert result.check is not None
     assert (result.check.slow_count, len(result.check.slow)) == (4000, MAX_SLOW_NODES)
@@ -121,18 +121,18 @@ def test_a_slow_node_causes_one_event_and_does_not_stop_the_job() -> None:
     before = compute_status(a_job, Status(), facts(*(measured_node(number, None) for number in range(3))), START)
     status = compute_status(a_job, before, slow, START + 5)
     assert (status.phase, status.message) == ("Running", "3 of 3 ranks run; step 1; slow network: digits-2")
-    slow_network_events = [event for event in new_events(before, status) if event.reason == "SlowNetwork"]
+    slow_network_events = [event for event in list_new_events(before, status) if event.reason == "SlowNetwork"]
     assert [event.type for event in slow_network_events] == ["Warning"]
     assert slow_network_events[0].message.startswith("digits-2 (90 Mbit/s")
     # Later statuses repeat the event unchanged.
-    assert slow_network_events[0] in past_events(status)
+    assert slow_network_events[0] in list_past_events(status)
     later = compute_status(a_job, status, slow, START + 9)
-    assert [event for event in new_events(status, later) if event.reason == "SlowNetwork"] == []
+    assert [event for event in list_new_events(status, later) if event.reason == "SlowNetwork"] == []
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=3, max_size=40))
 def test_at_most_half_of_the_nodes_are_slow(mbps: list[float]) -> None:
-    speeds = [Speed(number, f"digits-{number}", value, 40.0) for number, value in enumerate(mbps)]
+    speeds = [NodeSpeed(number, f"digits-{number}", value, 40.0) for number, value in enumerate(mbps)]
     slow = find_slow_nodes(speeds)
     median = sorted(mbps)[len(mbps) // 2]
     assert all(entry.mbps * SLOW_FACTOR <= median for entry in slow)

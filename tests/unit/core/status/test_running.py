@@ -32,7 +32,7 @@ def rank_without_steps(number: int, reason: str) -> RankFacts:
 
 
 def rank_at_step(seconds: float, step: int, number: int) -> RankFacts:
-    return rank(number, step=step, stepped_at=START + seconds)
+    return rank(number, step=step, highest_step_at=START + seconds)
 
 
 def with_problem(current: NodeFacts) -> NodeFacts:

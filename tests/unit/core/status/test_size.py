@@ -33,7 +33,7 @@ def unique_rank(number: int) -> RankFacts:
         ),
         started_at=START,
         ended_at=START + number / 1000 if has_ended else None,
-        stepped_at=START,
+        highest_step_at=START,
     )
 
 

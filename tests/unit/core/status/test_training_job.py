@@ -193,7 +193,7 @@ def test_the_world_size_counts_only_the_instance_group_that_runs_the_ranks() -> 
     ],
 )
 def test_the_failure_reason_decides_what_follows(failure_reason: str | None, reason: str, sequel: str) -> None:
-    end = bad_end(make_training_job("Starting", final_status="Failed", reason=failure_reason))
+    end = classify_training_failure(make_training_job("Starting", final_status="Failed", reason=failure_reason))
     assert (end.reason, end.sequel.value) == (reason, sequel)
 
 
@@ -206,7 +206,7 @@ def test_the_failure_reason_decides_what_follows(failure_reason: str | None, rea
     ],
 )
 def test_the_console_url_has_the_host_of_the_partition(region: str, host: str) -> None:
-    assert console_url(region, "vit-1") == f"https://{host}/sagemaker/home?region={region}#/jobs/vit-1"
+    assert build_console_url(region, "vit-1") == f"https://{host}/sagemaker/home?region={region}#/jobs/vit-1"
 
 
 def _condition(status: Status, kind: str) -> tuple[str, str]:
@@ -216,13 +216,13 @@ def _condition(status: Status, kind: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize(("seconds_without_step", "status"), [(STALL_SECONDS - 1, "False"), (STALL_SECONDS, "True")])
 def test_ranks_that_complete_no_steps_stall_the_job(seconds_without_step: float, status: str) -> None:
-    idle_rank = rank(0, step=5, stepped_at=T0 + 30, active_at=T0 + 30)
+    idle_rank = rank(0, step=5, highest_step_at=T0 + 30, last_step_at=T0 + 30)
     report = Report(UID, 0, 0, 1, 0, AgentPhase.RUNNING, ranks=(idle_rank.report,))
     agent = AgentFacts(report, T0 + 30 + seconds_without_step, (idle_rank,))
     job_status = status_after(
         job(), NO_TRAINING_JOB, facts(RUNNING, agents=(agent,)), now=T0 + 30 + seconds_without_step
     )
-    stalled = job_status.condition("Stalled")
+    stalled = job_status.find_condition("Stalled")
     assert stalled is not None
     assert (stalled.status, job_status.phase) == (status, "Running")
     assert (job_status.hang is not None) == (status == "True")

@@ -9,7 +9,7 @@ NOW = 1_763_697_900.0
 NOW_TEXT = "2025-11-21T04:05:00Z"
 COMPLETE_CONDITION: JSON = {"type": "Complete", "status": "true"}
 MESSAGE = (
-    "The status can't be read, and muster ignores the job until it is corrected: kubectl edit --subresource=status: "
+    "The status can't be read, and muster ignores the job until you correct it: kubectl edit --subresource=status: "
     'status.startTime: found "x"; a time is expected'
 )
 

@@ -46,7 +46,7 @@ CLIENT_ERROR = make_training_job("Starting", "Training", final_status="Failed", 
 NOT_ALLOWED, NAME_CONFLICT = Problem("Invalid", "that role is not yours"), Problem("TrainingJobExists", "it is theirs")
 FAILED_AND_REFUSED = facts(request_failure=request_failure(FailureKind.SERVICE), refusal=NOT_ALLOWED)
 CREATE, STOP = CreateTrainingJob(1), StopTrainingJob(1, Location("us-west-2"))
-ADD_FINALIZER, REMOVE_FINALIZER = HoldResource(), ReleaseResource()
+ADD_FINALIZER, REMOVE_FINALIZER = AddFinalizer(), RemoveTrainingFinalizer()
 OTHER_LOCATION = Location("eu-west-1", "arn:aws:iam::444455556666:role/muster")
 
 CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, ...]]] = [

@@ -95,7 +95,7 @@ CASES: list[tuple[str, Status, TrainingFacts, float, DeletionStep]] = [
         RUNNING_STATUS,
         facts(observation_failure=DENIED_ONCE),
         AFTER_LIMIT,
-        Wait(retry_at(UID, DENIED_ONCE)),
+        Wait(compute_retry_time(UID, DENIED_ONCE)),
     ),
     (
         "it has ended, although muster may not read it",

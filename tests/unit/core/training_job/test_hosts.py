@@ -18,8 +18,8 @@ from unit.core.training_job.training_world import job
     ],
 )
 def test_hosts_are_sorted_as_text(nodes: int, names: list[str]) -> None:
-    assert list(host_names(nodes))[:5] == names
-    assert len(set(host_names(nodes))) == nodes
+    assert list(list_host_names(nodes))[:5] == names
+    assert len(set(list_host_names(nodes))) == nodes
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def make_training_job(
     """Return a training job that had these secondary statuses for ten seconds each, and then `final_status`."""
     statuses = (*secondary_statuses, final_status) if final_status else secondary_statuses
     history = tuple(
-        Span(
+        StatusPeriod(
             status, T0 + 10 * index, None if index == len(statuses) - 1 else T0 + 10 * (index + 1), f"{status} message"
         )
         for index, status in enumerate(statuses)
@@ -125,7 +125,7 @@ def status_after(a_job: Job, *observations: TrainingFacts, now: float = T0) -> S
 def find_requeue_time(a_job: Job, previous: Status, current: TrainingFacts, now: float) -> float | None:
     """Return the time at which the job is reconciled without an event."""
     state = derive_training_state(a_job, previous, current, now)
-    return training_requeue_at(a_job, previous, state, judge_training_job(a_job, previous, state, now), now)
+    return find_training_requeue_time(a_job, previous, state, judge_training_job(a_job, previous, state, now), now)
 
 
 NO_TRAINING_JOB = facts()
