@@ -119,7 +119,7 @@ def test_a_single_node_keeps_its_address() -> None:
 
 
 LOOPBACK_LINK = Link("lo", "127.0.0.1/8")
-LOOPBACK_MESSAGE = "a loopback leads to no other node"
+LOOPBACK_MESSAGE = "a loopback address reaches no other node"
 
 
 @pytest.mark.parametrize(
@@ -127,17 +127,17 @@ LOOPBACK_MESSAGE = "a loopback leads to no other node"
     [
         (
             (node_with_links(0, eth_link(1)), node_with_links(1, IPV6_LINKS[2])),
-            ("digits-0 is met at 10.77.0.1 (eth0)", "digits-1 is met at fd00::2 (eth0)"),
+            ("digits-0 has the address 10.77.0.1 (eth0)", "digits-1 has the address fd00::2 (eth0)"),
             "one is IPv4, the other IPv6",
         ),
         (
             (node_with_links(0, eth_link(1)), node_with_links(1, LOOPBACK_LINK)),
-            ("digits-0 is met at 10.77.0.1 (eth0)", "digits-1 is met at 127.0.0.1 (lo)"),
+            ("digits-0 has the address 10.77.0.1 (eth0)", "digits-1 has the address 127.0.0.1 (lo)"),
             LOOPBACK_MESSAGE,
         ),
         (
             (node_with_links(0, LOOPBACK_LINK, pod="a"), node_with_links(1, LOOPBACK_LINK, pod="b")),
-            ("digits-0 is met at 127.0.0.1 (lo)", "digits-1 is met at 127.0.0.1 (lo)"),
+            ("digits-0 has the address 127.0.0.1 (lo)", "digits-1 has the address 127.0.0.1 (lo)"),
             LOOPBACK_MESSAGE,
         ),
         (
@@ -146,8 +146,8 @@ LOOPBACK_MESSAGE = "a loopback leads to no other node"
                 node_with_links(1, DOCKER_LINK, machine="m"),
                 node_with_links(2, DOCKER_LINK, machine="n"),
             ),
-            ("digits-1 is met at 172.17.0.1 (docker0)", "digits-2 is met at 172.17.0.1 (docker0)"),
-            "each machine has this address for itself",
+            ("digits-1 has the address 172.17.0.1 (docker0)", "digits-2 has the address 172.17.0.1 (docker0)"),
+            "each Kubernetes node has its own interface with this address",
         ),
     ],
 )
@@ -155,7 +155,7 @@ def test_networks_that_can_not_connect_the_nodes(
     nodes: tuple[NodeFacts, ...], places: tuple[str, str], reason: str
 ) -> None:
     sentence = f"The nodes can't reach each other: {' and '.join(places)}; {reason}. "
-    assert find_network_mismatch(nodes) == f"{sentence}Set spec.network.interface to a network that all have"
+    assert find_network_mismatch(nodes) == f"{sentence}Set spec.network.interface to a network that all nodes have"
 
 
 @pytest.mark.parametrize(
