@@ -42,6 +42,7 @@ from muster.controller.jobs.processor_queue import ProcessorQueue
 from muster.controller.status.write_budget import WriteBudget
 from muster.controller.status.writer import StatusWriterDependencies
 from muster.core.actions import Action
+from muster.core.edited_source import RequestedSource
 from muster.core.facts import JobFacts
 from muster.objects.kubernetes.kinds import JOBS, Object
 from muster.render.kubernetes import render
@@ -222,6 +223,10 @@ class ReconcileCounter:
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
         """End a reconciliation."""
         await self.backend.apply(job, actions)
+
+    async def find_source(self, job: Job, name: str) -> RequestedSource:
+        """Find a job's edited code."""
+        return await self.backend.find_source(job, name)
 
     def forget(self, job_uid: str) -> None:
         """Drop the data of a deleted job."""

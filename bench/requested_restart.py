@@ -21,6 +21,7 @@ import json
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,7 +113,7 @@ class Case:
 
     def summary(self) -> dict[str, dict[str, float]]:
         """Return the minimum, the median and the maximum of each time in seconds."""
-        figures = {"min": min, "median": statistics.median, "max": max}
+        figures: dict[str, Callable[[list[float]], float]] = {"min": min, "median": statistics.median, "max": max}
         return {
             name: {figure: round(compute(values), 2) for figure, compute in figures.items()}
             for name, values in self.times.items()

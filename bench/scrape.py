@@ -56,7 +56,13 @@ def make_job(number: int, namespaces: int) -> Resource:
         "creationTimestamp": CREATED,
     }
     spec: dict[str, JSON] = {"launcher": {"torchrun": {}}, "image": "i", "command": ["python", "train.py"]}
-    source = {"apiVersion": JOBS.api_version, "kind": JOBS.name, "metadata": metadata, "spec": spec, "status": status}
+    source: dict[str, JSON] = {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.name,
+        "metadata": metadata,
+        "spec": spec,
+        "status": status,
+    }
     return read_resource(source)
 
 

@@ -62,7 +62,7 @@ class Snapshot:
 async def run(benchmark: Benchmark, pod_creator: PodCreator, shape: Shape) -> dict[str, Any]:
     """Measure one creator of pods in its own namespace, and delete its objects."""
     namespace = f"{pod_creator.name}-{shape.jobs}x{shape.pods}"
-    pids = {name: (pid,) for name, pid in benchmark.control_plane.pids.items()}
+    pids: dict[str, tuple[int, ...]] = {name: (pid,) for name, pid in benchmark.control_plane.pids.items()}
     async with AsyncExitStack() as stack:
         controllers = stack.enter_context(
             control_plane.run_controller_manager(benchmark.control_plane, pod_creator.qps, pod_creator.burst)
