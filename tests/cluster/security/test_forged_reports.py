@@ -20,6 +20,7 @@ from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 VICTIM = "victim-0-0"
 SETTLED_SECONDS = 120.0
+RANKS = 2
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,9 @@ class Scene:
 @pytest.fixture(scope="module")
 def scene(guarded: Site) -> Iterator[Scene]:
     jobs = guarded.jobs
-    for name, nodes in (("victim", 2), ("other", 1), ("moved", 1)):
+    for name, nodes in (("victim", RANKS), ("other", 1), ("moved", 1)):
         jobs.apply(name, FOREVER, nodes=nodes, procsPerNode=1)
-    for name, ranks in (("moved", 1), ("victim", 2), ("other", 1)):
+    for name, ranks in (("moved", 1), ("victim", RANKS), ("other", 1)):
         jobs.wait(name, f"jsonpath={{.status.ranks.running}}={ranks}")
     former = jobs.run("exec", "moved-0-0", "--container=trainer", "--", "cat", "/muster/token").strip()
     jobs.patch("moved", suspend=True)
@@ -177,8 +178,8 @@ class Attack:
 @pytest.fixture(scope="module")
 def attack(scene: Scene) -> Attack:
     """Run all cases, those of one pod together, because entering a pod takes a while."""
-    # The status says only after 30 s that the ranks' steps can't be counted.
-    until(lambda: "no step count" in scene.site.jobs.status("victim")["message"], SETTLED_SECONDS)
+    # The status says only after 30 s that a rank's steps can't be counted, and both ranks do not report at once.
+    until(lambda: len(scene.site.jobs.status("victim")["ranks"].get("details", ())) == RANKS, SETTLED_SECONDS)
     before = scene.site.jobs.status("victim")
     answers: dict[str, tuple[int, str]] = {}
     target = collector(scene.site, "victim")
