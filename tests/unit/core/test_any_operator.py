@@ -134,7 +134,7 @@ def run_to_the_end(world: World) -> None:
     world.job = with_suspend(world, suspend=False)
     for _ in range(40):
         run_rounds(world)
-        if "power off its machine" in world.status.message:
+        if "power off its Kubernetes node" in world.status.message:
             for node in world.nodes:
                 if node.is_disconnected:
                     node.remove_machine(world.now)
