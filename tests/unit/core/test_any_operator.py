@@ -11,6 +11,7 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.actions import Action, CreateNode, SendCommand
 from muster.core.failure.problems import LOST_SECONDS
+from muster.core.fence import OLD_POD_MAY_RUN
 from muster_worker.contract.schema import CommandKind
 from support.searches import examples
 from unit.core.builders import job
@@ -134,7 +135,7 @@ def run_to_the_end(world: World) -> None:
     world.job = with_suspend(world, suspend=False)
     for _ in range(40):
         run_rounds(world)
-        if "power off its Kubernetes node" in world.status.message:
+        if any(entry.reason == OLD_POD_MAY_RUN for entry in world.status.conditions):
             for node in world.nodes:
                 if node.is_disconnected:
                     node.remove_machine(world.now)
