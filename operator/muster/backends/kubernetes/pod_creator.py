@@ -22,6 +22,7 @@ from muster.objects.kubernetes.names import pod_name
 from muster.objects.kubernetes.pods import read_pod
 from muster.render.kubernetes import render
 from muster.render.kubernetes.not_renderable import NotRenderable
+from muster.render.kubernetes.pod_copy import copy_pod
 from muster.render.kubernetes.pod_settings import PodSettings
 from muster.render.kubernetes.user_patches import group_equal_nodes
 
@@ -38,8 +39,30 @@ class _Batch:
 
     job: Job
     job_state: JobState
+    groups: Sequence[Sequence[int]]
     node_problems: dict[int, Problem] = field(default_factory=dict)
     refusal: Refusal | None = None
+    _rendered: dict[tuple[int, tuple[str, ...]], Object] = field(default_factory=dict)
+    _group_of: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._group_of = {node: group for group, nodes in enumerate(self.groups) for node in nodes}
+
+    def body(self, action: CreateNode, pod_settings: PodSettings) -> Object:
+        """Return the pod. Raises `NotRenderable`."""
+        job, key = self.job, self._key(action)
+        if key not in self._rendered:
+            self._rendered[key] = render.pod(job, action.node, action.replacement, pod_settings, action.avoided_nodes)
+        return copy_pod(self._rendered[key], job.metadata.name, action.node, action.replacement)
+
+    def has_rendered(self, action: CreateNode) -> bool:
+        """Whether `body` only copies a pod."""
+        return self._key(action) in self._rendered
+
+    def _key(self, action: CreateNode) -> tuple[int, tuple[str, ...]]:
+        """Return what the pods have in common that differ only in the node: their overrides and the avoided nodes."""
+        # The groups contain no spares.
+        return self._group_of.get(action.node, -1 - action.node), tuple(action.avoided_nodes)
 
 
 @dataclass
@@ -64,8 +87,8 @@ class PodCreator:
         if job_state.refusal(generation) is not None or self.clock() < job_state.backoff_until:
             return
         before = (job_state.refusal(generation), dict(job_state.pod_problems), dict(job_state.taken_replacements))
-        batch = _Batch(job, job_state)
-        batch.refusal = await self._prepare(job, job_state, actions)
+        batch = _Batch(job, job_state, group_equal_nodes(job))
+        batch.refusal = await self._prepare(batch, actions)
         failures: list[ApiError] = []
         if batch.refusal is None:
             failures = await self._create_all(batch, actions)
@@ -77,13 +100,14 @@ class PodCreator:
         if failures:
             raise failures[0]
 
-    async def _prepare(self, job: Job, job_state: JobState, actions: Sequence[CreateNode]) -> Refusal | None:
+    async def _prepare(self, batch: _Batch, actions: Sequence[CreateNode]) -> Refusal | None:
+        job, job_state = batch.job, batch.job_state
         # Volcano refuses pods without their group, even in a dry run.
         refusal = await self.children.make_pod_group(job)
         if refusal is not None:
             return refusal
         if not job_state.passed_dry_run(job.metadata.generation):
-            refusal = await self._dry_run(job, {action.node: action for action in actions})
+            refusal = await self._dry_run(batch, {action.node: action for action in actions})
             if refusal is not None:
                 return refusal
             job_state.record_dry_run(job.metadata.generation)
@@ -93,14 +117,15 @@ class PodCreator:
             job_state.ca_bundle = ca_bundle
         return refusal
 
-    async def _dry_run(self, job: Job, actions: dict[int, CreateNode]) -> Refusal | None:
+    async def _dry_run(self, batch: _Batch, actions: dict[int, CreateNode]) -> Refusal | None:
         """Create one pod of each kind as a dry run: the job can't start if one of its nodes has no pod."""
-        for nodes in group_equal_nodes(job):
+        job = batch.job
+        for nodes in batch.groups:
             action = next((actions[node] for node in nodes if node in actions), None)
             if action is None:
                 continue
             try:
-                body = self._body(job, action)
+                body = await self._render(batch, action)
                 await self.client.dry_run_create(PODS, job.metadata.namespace, body)
             except NotRenderable as error:
                 return Refusal(error.problem, is_final=True)
@@ -140,7 +165,7 @@ class PodCreator:
             # Drop the previous pod's reports and commands.
             if action.replacement > 0:
                 self.store.replace(job.metadata.uid, action.node)
-            body = await self._render(job, action)
+            body = await self._render(batch, action)
             name = pod_name(job.metadata.name, action.node, action.replacement)
             try:
                 created = await self.client.create(PODS, namespace, body)
@@ -158,14 +183,13 @@ class PodCreator:
             else:
                 batch.node_problems[action.node] = name_conflict("Pod", name, namespace)
 
-    async def _render(self, job: Job, action: CreateNode) -> Object:
+    async def _render(self, batch: _Batch, action: CreateNode) -> Object:
         """Render a node's pod. Each iteration of the event loop renders only one pod."""
-        async with self._rendering.slot(job.metadata.namespace):
+        if batch.has_rendered(action):
+            return batch.body(action, self.pod_settings)
+        async with self._rendering.slot(batch.job.metadata.namespace):
             await asyncio.sleep(0)
-            return self._body(job, action)
-
-    def _body(self, job: Job, action: CreateNode) -> Object:
-        return render.pod(job, action.node, action.replacement, self.pod_settings, action.avoided_nodes)
+            return batch.body(action, self.pod_settings)
 
     def _record_refusals(self, job_state: JobState, batch: _Batch, actions: Sequence[CreateNode]) -> None:
         refusal = batch.refusal
