@@ -116,3 +116,38 @@ async def test_a_pod_without_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     with pytest.raises(NoCluster, match="token"):
         await find_cluster(None)
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, None),
+        ({"https_proxy": "http://user:secret@proxy.example:3128"}, "http://user:secret@proxy.example:3128"),
+        ({"HTTPS_PROXY": "http://proxy.example:3128"}, "http://proxy.example:3128"),
+        ({"http_proxy": "http://proxy.example:3128"}, None),
+        ({"https_proxy": "http://proxy.example:3128", "no_proxy": ".lab.example,lab.example"}, None),
+    ],
+)
+async def test_the_environment_sets_the_proxy(
+    environment: dict[str, str], expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "https_proxy", "no_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "config").write_text(kubeconfig())
+    access = await find_cluster(str(tmp_path / "config"))
+    assert access.configuration.proxy == expected
+    await access.close()
+
+
+async def test_the_proxy_of_the_kubeconfig_is_used_before_the_environment_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://other.example:3128")
+    cluster = {"server": "https://lab.example:6443/", "proxy-url": "http://proxy.example:3128"}
+    (tmp_path / "config").write_text(kubeconfig(clusters=[{"name": "lab", "cluster": cluster}]))
+    access = await find_cluster(str(tmp_path / "config"))
+    assert access.configuration.proxy == "http://proxy.example:3128"
+    await access.close()
