@@ -37,6 +37,14 @@ async def test_a_name_that_is_taken_is_no_other_conflict(client: Client, namespa
     assert (caught.value.already_exists, caught.value.is_conflict) == (True, False)
 
 
+async def test_a_large_object_is_created_without_returning_it(client: Client, namespace: str) -> None:
+    await client.create_large(CONFIG_MAPS, namespace, config_map("one", a="1"))
+    assert (await client.get(CONFIG_MAPS, namespace, "one"))["data"] == {"a": "1"}
+    with pytest.raises(ApiError) as caught:
+        await client.create_large(CONFIG_MAPS, namespace, config_map("one", a="1"))
+    assert caught.value.already_exists
+
+
 async def test_a_field_that_the_api_server_does_not_know_is_refused(client: Client, namespace: str) -> None:
     body: Object = {**config_map("one"), "dada": {}}
     for attempt in (client.create, client.dry_run_create):

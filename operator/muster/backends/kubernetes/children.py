@@ -74,7 +74,7 @@ class Children:
     async def _create_or_update(self, job: Job, kind: Kind, body: Object) -> Refusal | None:
         namespace, name = job.metadata.namespace, children_name(job.metadata.name)
         try:
-            await self.client.create(kind, namespace, body)
+            await self.client.create_large(kind, namespace, body)
         except ApiError as error:
             if not error.already_exists:
                 refusal = read_refusal(error, body, job)

@@ -143,11 +143,18 @@ class Client:
 
     async def create(self, kind: Kind, namespace: str, body: Object) -> Object:
         """Create an object; return it. The API server rejects unknown fields."""
-        return await self._create(kind, namespace, body, dry_run="")
+        return parse_object(await self._create(kind, namespace, body), kind.reading)
+
+    async def create_large(self, kind: Kind, namespace: str, body: Object) -> None:
+        """Create an object that the caller needs not read: the API server returns only its metadata.
+
+        The API server would compress a large response, which takes it longer than to create the object.
+        """
+        await self._create(kind, namespace, body, accept=_METADATA.format(""))
 
     async def dry_run_create(self, kind: Kind, namespace: str, body: Object) -> Object:
         """Check whether `create` would succeed, with quotas and admission."""
-        return await self._create(kind, namespace, body, dry_run="All")
+        return parse_object(await self._create(kind, namespace, body, dry_run="All"), kind.reading)
 
     async def merge(
         self, kind: Kind, namespace: str, name: str, patch: Object, subresource: str | None = None
@@ -155,7 +162,8 @@ class Client:
         """Apply a JSON merge patch; return the object."""
         path = kind.path(namespace, name, subresource)
         query, content_type = {"fieldManager": MANAGER}, "application/merge-patch+json"
-        return parse_object(await self._change("PATCH", path, query, patch, content_type), kind.reading)
+        response = await self._change("PATCH", path, query, patch, content_type=content_type)
+        return parse_object(response, kind.reading)
 
     async def replace(self, kind: Kind, namespace: str | None, name: str, body: Object) -> Object:
         """Replace an object; return it. It is a conflict if the object has another resourceVersion than `body`."""
@@ -217,9 +225,11 @@ class Client:
             async for chunk in chunks:
                 yield chunk
 
-    async def _create(self, kind: Kind, namespace: str, body: Object, dry_run: str) -> Object:
+    async def _create(
+        self, kind: Kind, namespace: str, body: Object, *, dry_run: str = "", accept: str = Request.accept
+    ) -> bytes:
         query = {"fieldManager": MANAGER, "fieldValidation": "Strict", "dryRun": dry_run}
-        return parse_object(await self._change("POST", kind.path(namespace), query, body), kind.reading)
+        return await self._change("POST", kind.path(namespace), query, body, accept=accept)
 
     async def _change(
         self,
@@ -227,9 +237,12 @@ class Client:
         path: str,
         query: Mapping[str, str | int],
         body: Object,
+        *,
         content_type: str = "application/json",
+        accept: str = Request.accept,
     ) -> bytes:
-        return await self._session.text(Request(method, path, query, dict(body), content_type, self._may_change))
+        request = Request(method, path, query, dict(body), content_type, self._may_change, accept)
+        return await self._session.text(request)
 
 
 def _with_type(kind: Kind, item: Object) -> Object:
