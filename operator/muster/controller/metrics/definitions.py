@@ -53,7 +53,7 @@ RESTARTS = Metric(
 STRAGGLERS = Metric(
     "muster_stragglers_total",
     MetricKind.COUNTER,
-    "How often muster found stragglers in a job, or others than before.",
+    "How often muster found new stragglers in a job.",
     ("namespace", "backend"),
 )
 START_SECONDS = Metric(
