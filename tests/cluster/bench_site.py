@@ -2,29 +2,42 @@
 
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from cluster import torch_volume
 from cluster.helm import Helm
 from cluster.images import PULL_POLICY
+from cluster.mpi.pod_installs import PodInstall
 from cluster.operator.operator_process import account, replicas
 from cluster.shared import Kubectl, Manifest, SharedCluster
 from muster.api.crd import format_crd_yaml
 
 
-def template(folder: Path, grace_seconds: int) -> Manifest:
-    """Give the pods this environment's torch, and `folder` as /bench. The nodes share this machine's files."""
-    torch = torch_volume.provide()
+def template(folder: Path, grace_seconds: int, mpi: PodInstall | None = None) -> Manifest:
+    """Give the pods this environment's torch, an MPI if wanted, and `folder` as /bench.
+
+    The nodes share this machine's files.
+    """
+    torch, mpi = torch_volume.provide(), mpi or PodInstall("none")
     trainer = {
         "name": "trainer",
         "imagePullPolicy": PULL_POLICY,
-        "env": list(torch.env),
-        "volumeMounts": [*torch.mounts, {"name": "bench", "mountPath": "/bench"}],
+        "env": merge_paths([*torch.env, *mpi.env]),
+        "volumeMounts": [*torch.mounts, *mpi.mounts, {"name": "bench", "mountPath": "/bench"}],
     }
-    volumes = [*torch.volumes, {"name": "bench", "hostPath": {"path": str(folder), "type": "Directory"}}]
+    volumes = [*torch.volumes, *mpi.volumes, {"name": "bench", "hostPath": {"path": str(folder), "type": "Directory"}}]
     return {"spec": {"terminationGracePeriodSeconds": grace_seconds, "containers": [trainer], "volumes": volumes}}
+
+
+def merge_paths(env: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the variables, with those of the same name joined to one search path."""
+    values: dict[str, list[str]] = {}
+    for each in env:
+        values.setdefault(each["name"], []).append(each["value"])
+    return [{"name": name, "value": ":".join(parts)} for name, parts in values.items()]
 
 
 @contextmanager
