@@ -2,10 +2,9 @@
 
 import tempfile
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from cluster import torch_volume
 from cluster.helm import Helm
@@ -25,19 +24,11 @@ def template(folder: Path, grace_seconds: int, mpi: PodInstall | None = None) ->
     trainer = {
         "name": "trainer",
         "imagePullPolicy": PULL_POLICY,
-        "env": merge_paths([*torch.env, *mpi.env]),
+        "env": torch_volume.merge_paths([*torch.env, *mpi.env]),
         "volumeMounts": [*torch.mounts, *mpi.mounts, {"name": "bench", "mountPath": "/bench"}],
     }
     volumes = [*torch.volumes, *mpi.volumes, {"name": "bench", "hostPath": {"path": str(folder), "type": "Directory"}}]
     return {"spec": {"terminationGracePeriodSeconds": grace_seconds, "containers": [trainer], "volumes": volumes}}
-
-
-def merge_paths(env: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the variables, with those of the same name joined to one search path."""
-    values: dict[str, list[str]] = {}
-    for each in env:
-        values.setdefault(each["name"], []).append(each["value"])
-    return [{"name": name, "value": ":".join(parts)} for name, parts in values.items()]
 
 
 @contextmanager

@@ -2,8 +2,10 @@
 
 import site
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cluster import debian, packages
 
@@ -33,6 +35,14 @@ def provide() -> TorchVolume:
     if ours != theirs:
         raise NoTorch(f"the workers' image has {theirs}, .venv has {ours}, whose torch it can't import")
     return of(folders())
+
+
+def merge_paths(env: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the variables, with those of the same name joined to one search path, such as PYTHONPATH."""
+    values: dict[str, list[str]] = {}
+    for each in env:
+        values.setdefault(each["name"], []).append(each["value"])
+    return [{"name": name, "value": ":".join(parts)} for name, parts in values.items()]
 
 
 def folders() -> tuple[str, ...]:

@@ -44,3 +44,12 @@ def jobs_of_the_test(request: pytest.FixtureRequest) -> Iterator[None]:
     names = dict.fromkeys(stage.applied[before:])
     if names:
         stage.jobs.run("delete", "dtj", *names, "--ignore-not-found", "--wait=false")
+
+
+@pytest.fixture
+def own_quota(stage: Stage) -> Iterator[None]:
+    """Remove the jobs of earlier tests, whose pods would count, and afterwards the quota."""
+    stage.jobs.run("delete", "dtj", "--all")
+    stage.until(lambda: not stage.jobs.run("get", "pods", "--selector=muster.dev/job", "--output=name").strip())
+    yield
+    stage.jobs.run("delete", "resourcequota", "pods", "--ignore-not-found")
