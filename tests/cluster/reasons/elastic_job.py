@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cluster.mpi.pod_installs import pod_install
+from cluster.reasons.launcher_parts import launcher_parts
 from cluster.reasons.stage import A_SHARE, Stage, template
 from cluster.reasons.test_restarts import runs
 from cluster.say import say
@@ -47,23 +47,18 @@ class ElasticJob:
         self.folder.chmod(0o777)
         volumes: list[Manifest] = [{"name": "checkpoint", "hostPath": {"path": str(self.folder), "type": "Directory"}}]
         mounts: list[Manifest] = [{"name": "checkpoint", "mountPath": "/checkpoint"}]
-        env: list[Manifest] = []
-        if launcher == "mpi":
-            mpi = pod_install("openmpi5")
-            volumes += mpi.volumes
-            mounts += mpi.mounts
-            env += mpi.env
+        parts = launcher_parts(launcher, None)
         self.stage.apply(
             self.name,
             TRAINS,
             launcher={launcher: {}},
             nodes=3,
             procsPerNode=1,
-            env=env,
+            env=list(parts.env),
             resources=A_SHARE,
             elastic={"minNodes": 1, "maxNodes": 3, "resizeAfterSeconds": 5, "growAfterSeconds": 5},
             failurePolicy={"maxDisruptions": 3},
-            template=template({"volumeMounts": mounts}, volumes=volumes),
+            template=template({"volumeMounts": [*mounts, *parts.mounts]}, volumes=[*volumes, *parts.volumes]),
         )
         self.members.append(runs(self.stage, self.name, 1).status["members"])
         self.stage.until((self.folder / "saved").exists)

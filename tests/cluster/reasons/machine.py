@@ -35,6 +35,20 @@ def rank(pod: Any, number: int) -> int:
     return max(result)
 
 
+def find_rank(variable: str, number: int, inner_id: int) -> int | None:
+    """Return the process of a rank, by a variable of its job and by its id in its pod; None if it has ended."""
+    wanted = {f"RANK={number}", f"OMPI_COMM_WORLD_RANK={number}"}
+    inside = f"\t{inner_id}\n"
+    return next(
+        (
+            one
+            for one in with_variable(variable)
+            if wanted & _variables(one) and inside in _text(Path(f"/proc/{one}/status")).partition("NSpid:")[2]
+        ),
+        None,
+    )
+
+
 def with_variable(variable: str) -> list[int]:
     """Return this machine's ids of all processes with `NAME=value` in their environment."""
     return [int(folder.name) for folder in Path("/proc").glob("[0-9]*") if variable in _variables(int(folder.name))]

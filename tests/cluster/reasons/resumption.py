@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from cluster.mpi.pod_installs import pod_install
 from cluster.reasons import machine
+from cluster.reasons.launcher_parts import launcher_parts
 from cluster.reasons.stage import A_SHARE, Stage, template
 from cluster.reasons.test_restarts import history
 from cluster.shared import Manifest
@@ -66,11 +65,10 @@ def start(
     mounts: list[Manifest] = [{"name": "checkpoint", "mountPath": "/checkpoint"}]
     variable, _, value = job.mark.partition("=")
     env: list[Manifest] = [{"name": variable, "value": value}]
-    parts: Any = pod_install("openmpi5") if launcher == "mpi" else torch if launcher == "torchrun" else None
-    if parts is not None:
-        volumes += parts.volumes
-        mounts += parts.mounts
-        env += parts.env
+    parts = launcher_parts(launcher, torch)
+    volumes += parts.volumes
+    mounts += parts.mounts
+    env += parts.env
     stage.apply(
         name,
         TRAIN,

@@ -1,18 +1,22 @@
 """Jobs with a failure policy whose pods or machines are taken away: each costs one pod, and the others stay."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from cluster.reasons import machine
+from cluster.reasons.launcher_parts import launcher_parts
 from cluster.reasons.stage import Stage, template
 from cluster.reasons.test_after_the_start import send_eviction
 from cluster.reasons.test_lost_node import LOST, NODE_LOST_SECONDS, SHORT_CUT_SECONDS, is_silent, placed
 from cluster.reasons.test_restarts import SAYS_ATTEMPT, history, runs, uids
 from cluster.reasons.timeline import ObservedChange
 from cluster.say import say
+from cluster.torch_volume import TorchVolume
 from muster.api.spec.failure_policy import DEFAULT_FENCE_SECONDS, FENCE_MARGIN_SECONDS
 
+LAUNCHERS = ("direct", "torchrun", "mpi")
 POLICY = {"maxDisruptions": 3}
 HOOK_SECONDS = 10
 SLOW_HOOK = {"preStop": {"exec": {"command": ["sleep", str(HOOK_SECONDS)]}}}
@@ -43,55 +47,84 @@ def test_an_evicted_pod_ends_the_attempt_before_it_dies(stage: Stage) -> None:
     assert left["drained-0-0"] == before["drained-0-0"]
 
 
+def start_on_each_launcher(stage: Stage, name: str, torch: TorchVolume) -> tuple[str, ...]:
+    """Start a job with each launcher, each with a node on the machine that is lost next. Return their names."""
+    names = tuple(f"{name}-{launcher}" for launcher in LAUNCHERS)
+    for each, launcher in zip(names, LAUNCHERS, strict=True):
+        parts = launcher_parts(launcher, torch)
+        spec = placed(
+            failurePolicy=POLICY,
+            launcher={launcher: {}},
+            env=list(parts.env),
+            template=template({"volumeMounts": list(parts.mounts)}, volumes=list(parts.volumes)),
+        )
+        stage.apply(each, SAYS_ATTEMPT, **spec)
+    for each in names:
+        runs(stage, each, 1)
+        assert stage.started_pod(each, 1)["spec"]["nodeName"] == LOST
+    return names
+
+
 # Other tests' pods on the lost machine would not start meanwhile.
 @pytest.mark.alone
 @pytest.mark.timeout(300)
-def test_a_cut_of_20_s_restarts_nothing(stage: Stage) -> None:
-    stage.apply("shaken", SAYS_ATTEMPT, **placed(failurePolicy=POLICY))
-    runs(stage, "shaken", 1)
-    before = uids(stage, "shaken")
+def test_a_cut_of_20_s_restarts_nothing(stage: Stage, torch_for_pods: TorchVolume) -> None:
+    names = start_on_each_launcher(stage, "shaken", torch_for_pods)
+    before = {name: uids(stage, name) for name in names}
     cut_at = stage.now()
     with machine.lost(LOST):
-        stage.timeline.first(is_silent("shaken", "True", cut_at), SHORT_CUT_SECONDS)
+        for name in names:
+            stage.timeline.first(is_silent(name, "True", cut_at), SHORT_CUT_SECONDS)
         stage.until(lambda: stage.now() >= cut_at + SHORT_CUT_SECONDS)
     healed_at = stage.now()
-    back = stage.timeline.first(is_silent("shaken", "False", healed_at))
-    assert (back.status["phase"], back.status["attempt"]) == ("Running", 1)
-    assert "restarts" not in back.status
-    assert uids(stage, "shaken") == before
-    stage.jobs.run("delete", "dtj/shaken", "--wait=false")
+    for name in names:
+        back = stage.timeline.first(is_silent(name, "False", healed_at))
+        assert (back.status["phase"], back.status["attempt"]) == ("Running", 1)
+        assert "restarts" not in back.status
+        assert uids(stage, name) == before[name]
 
 
 @pytest.mark.alone
 @pytest.mark.timeout(400)
-def test_a_node_that_is_cut_off_stops_its_ranks_before_it_is_replaced(stage: Stage) -> None:
-    stage.apply("parted", SAYS_ATTEMPT, **placed(failurePolicy=POLICY))
-    runs(stage, "parted", 1)
-    before = uids(stage, "parted")
-    pod = stage.started_pod("parted", 1)
-    assert pod["spec"]["nodeName"] == LOST
-    lost_rank = machine.rank(pod, 1)
-    stage.until(lambda: "other nodes answer" in stage.jobs.log("parted-1-0"))
+def test_a_node_that_is_cut_off_stops_its_ranks_before_it_is_replaced(
+    stage: Stage, torch_for_pods: TorchVolume
+) -> None:
+    names = start_on_each_launcher(stage, "parted", torch_for_pods)
+    before = {name: uids(stage, name) for name in names}
+    lost_ranks = {name: machine.rank(stage.started_pod(name, 1), 1) for name in names}
+    for name in names:
+        stage.until(partial(answers, stage, f"{name}-1-0"))
     cut_at = stage.now()
     with machine.lost(LOST):
-        stage.until(lambda: not _exists(lost_rank))
+        for name in names:
+            stage.until(partial(has_ended, lost_ranks[name]))
         fenced_at = stage.now()
         say(f"parted: the ranks of the lost node ended {fenced_at - cut_at:.1f} s after the cut")
         assert fenced_at - cut_at < FENCED_SECONDS
-        after = runs(stage, "parted", 2)
-        say(f"parted: attempt 2 runs {after.at - cut_at:.1f} s after the cut")
-        assert fenced_at < after.at < cut_at + NODE_LOST_SECONDS + STARTED_SECONDS
-        assert history(after.status) == [(1, "NodeLost", "Disruption", 1)]
-        left = uids(stage, "parted")
-        assert left["parted-0-0"] == before["parted-0-0"]
-        assert "parted-1-1" in left
-    stage.until(lambda: set(uids(stage, "parted")) == {"parted-0-0", "parted-1-1"})
+        for name in names:
+            after = runs(stage, name, 2)
+            say(f"{name}: attempt 2 runs {after.at - cut_at:.1f} s after the cut")
+            assert fenced_at < after.at < cut_at + NODE_LOST_SECONDS + STARTED_SECONDS
+            assert history(after.status) == [(1, "NodeLost", "Disruption", 1)]
+            left = uids(stage, name)
+            assert left[f"{name}-0-0"] == before[name][f"{name}-0-0"]
+            assert f"{name}-1-1" in left
+    for name in names:
+        stage.until(partial(has_pods, stage, name, {f"{name}-0-0", f"{name}-1-1"}))
     stage.kubectl.wait("condition=Ready", f"node/{LOST}")
-    stage.jobs.run("delete", "dtj/parted", "--wait=false")
 
 
-def _exists(process: int) -> bool:
-    return Path(f"/proc/{process}").exists()
+def answers(stage: Stage, pod: str) -> bool:
+    """Whether the pod's agent has reached another node."""
+    return "other nodes answer" in stage.jobs.log(pod)
+
+
+def has_pods(stage: Stage, name: str, pods: set[str]) -> bool:
+    return set(uids(stage, name)) == pods
+
+
+def has_ended(process: int) -> bool:
+    return not Path(f"/proc/{process}").exists()
 
 
 def is_in_phase(seen: ObservedChange, name: str, phase: str) -> bool:
