@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,15 @@ def kill(*wanted: int) -> None:
             os.kill(process, signal.SIGKILL)
         except ProcessLookupError:
             continue  # another kill has already ended the process
+
+
+def kill_container(pod: Any) -> None:
+    """Kill all processes of a pod's container at once, so that none reports the end of another."""
+    found = processes(pod)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for process in found:
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
 
 
 @contextmanager

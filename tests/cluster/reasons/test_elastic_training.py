@@ -51,7 +51,7 @@ def test_the_digits_example_loses_a_node_and_gets_it_back(
     # Some steps after a snapshot, which the next attempt has to make again.
     stage.until(lambda: job.has_trained(1, WINDOW, saved=1))
     limit_pods(stage, 2)
-    machine.kill(*machine.processes(stage.started_pod(name, 1)))
+    machine.kill_container(stage.started_pod(name, 1))
     members.append(runs(stage, name, 2).status["members"])
     stage.until(lambda: job.has_trained(2, WINDOW))
     limit_pods(stage, 3)
