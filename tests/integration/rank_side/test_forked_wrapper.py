@@ -27,14 +27,15 @@ for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(number, lambda *_: None)
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 if way == "fork":
-    pid, outputs = fork_wrapper(WrapperCommand(line, line[5:], environment))
+    pid, outputs = fork_wrapper(WrapperCommand(line, line[5:], environment, line[4]))
 else:
     process = processes.start(line, environment)
     pid, outputs = process.pid, processes.take_outputs(process)
 print(pid, flush=True)
 _, status = os.waitpid(pid, 0)
-sys.stderr.buffer.write(os.read(outputs[1], 65536))
-sys.stderr.flush()
+for stream, output in zip((sys.stdout, sys.stderr), outputs):
+    stream.buffer.write(os.read(output, 65536))
+    stream.flush()
 os.kill(os.getpid(), signal.SIGKILL) if os.WIFSIGNALED(status) else os._exit(os.WEXITSTATUS(status))
 """
 
@@ -59,6 +60,18 @@ print(json.dumps({
 }))
 """
 
+LAUNCHER = """
+import json, os, signal, sys
+status = dict(line.split(":", 1) for line in open("/proc/self/status").read().splitlines())
+files = sorted(int(name) for name in os.listdir("/proc/self/fd"))[:-1]
+print(json.dumps({
+    "environment": {name: value for name, value in os.environ.items() if name not in ("SHLVL", "_")},
+    "arguments": sys.argv, "folder": os.getcwd(), "files": [number for number in files if number < 200],
+    "input": sys.stdin.read(), "own": [status[name].strip() for name in ("SigBlk", "SigIgn", "Threads")],
+    "leads": [os.getsid(0) == os.getpid(), os.getpgrp() == os.getpid()],
+}))
+"""
+
 STOPPABLE = """
 import signal, sys
 signal.signal(signal.SIGTERM, lambda *_: (print("stopped"), sys.exit(3)))
@@ -68,9 +81,13 @@ signal.pause()
 
 
 def _start(agent: Agent, way: str, *command: str) -> "subprocess.Popen[bytes]":
+    return _start_wrapper(agent, way, "rank", "--", *command)
+
+
+def _start_wrapper(agent: Agent, way: str, *arguments: str) -> "subprocess.Popen[bytes]":
     environment = agent.environment(RANK="3", LOCAL_RANK="1", SECRET="of the agent", MARK="é")
     environment["PYTHONPATH"] = str(Path(muster_worker.__file__).parents[1])
-    line = (sys.executable, "-I", "-S", str(agent.archive), "rank", "--", *command)
+    line = (sys.executable, "-I", "-S", str(agent.archive), *arguments)
     return agent.spawn([sys.executable, "-c", FORKER, way, *line], environment)
 
 
@@ -85,6 +102,16 @@ def test_a_rank_sees_what_it_sees_with_a_wrapper_of_its_own(agent: Agent) -> Non
     forked, plain = (json.loads(_run(agent, way, sys.executable, "train.py", "a b").text) for way in ("fork", "start"))
     assert forked == plain
     assert "SECRET" not in forked["environment"]
+
+
+def test_a_launcher_sees_what_it_sees_with_a_wrapper_of_its_own(agent: Agent) -> None:
+    (agent.folder / "launch.py").write_text(LAUNCHER)
+    launcher = ("launcher", "no-fork-server", "--", sys.executable, "launch.py", "a b")
+    outputs = [_start_wrapper(agent, way, *launcher).communicate() for way in ("fork", "start")]
+    forked, plain = (json.loads(output.partition(b"\n")[2]) for output, _ in outputs)
+    assert forked == plain
+    assert "SECRET" not in forked["environment"]
+    assert all(b"the launcher imports torch itself" in errors for _, errors in outputs)
 
 
 @pytest.mark.parametrize("way", ["fork", "start"])

@@ -1,4 +1,4 @@
-"""Forks the wrapper of a rank from the agent, instead of starting a Python for it.
+"""Forks the wrapper of a rank or of a launcher from the agent, instead of starting a Python for it.
 
 The forked process keeps nothing of the agent's: it gets the wrapper's environment as an argument, and replaces signal
 handlers, descriptors and session before the wrapper runs. A forked process has only one thread. So it must not use a
@@ -11,7 +11,7 @@ import gc
 import os
 import signal
 import traceback
-from typing import AbstractSet, Mapping, NamedTuple, NoReturn, Sequence, Tuple
+from typing import AbstractSet, Callable, Mapping, NamedTuple, NoReturn, Sequence, Tuple
 
 from muster_worker.fork_server import client
 from muster_worker.machine import processes
@@ -23,12 +23,20 @@ PRELOADED_MODULES = (client, wrapper)
 """The wrapper's modules. An upgraded operator may replace the archive, so they are imported before the first fork."""
 
 
+WRAPPERS: Mapping[str, Callable[[Sequence[str], Mapping[str, str]], NoReturn]] = {
+    "rank": wrapper.main,
+    "launcher": wrapper.run_launcher,
+}
+"""The functions of the wrappers, by their sub-commands of the archive."""
+
+
 class WrapperCommand(NamedTuple):
     """A wrapper's command line and environment. `arguments` is the part of the command line that the wrapper parses."""
 
     line: Sequence[str]
     arguments: Sequence[str]
     environment: Mapping[str, str]
+    name: str = "rank"  # of `WRAPPERS`
 
 
 def fork_wrapper(command: WrapperCommand) -> Tuple[int, Tuple[int, int]]:
@@ -78,7 +86,7 @@ def _run(command: WrapperCommand, agent: int, outputs: Tuple[int, int], signal_m
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, signal_mask)
         write_command_line(command.line)
-        wrapper.main(command.arguments, command.environment)
+        WRAPPERS[command.name](command.arguments, command.environment)
     except BaseException:  # noqa: BLE001 - the agent reports the exit code
         os.write(STANDARD_ERROR, traceback.format_exc().encode("utf-8", "replace"))
     finally:

@@ -11,7 +11,7 @@ from muster_worker.contract.schema import EndReason
 from muster_worker.launchers.base import ProcessSpec
 from muster_worker.launchers.commands import agent_command
 from muster_worker.launchers.environment import NodeContext, node_environment
-from muster_worker.launchers.forked_wrapper import WrapperCommand, fork_wrapper
+from muster_worker.launchers.forked_wrapper import WRAPPERS, WrapperCommand, fork_wrapper
 from muster_worker.launchers.registry import find_launcher
 from muster_worker.machine import processes
 from muster_worker.rank.child import NOT_EXECUTABLE, NOT_FOUND
@@ -55,12 +55,14 @@ def launch(context: NodeContext, base: Mapping[str, str]) -> Tuple[Tuple[Started
 
 
 def _fork_wrapper(spec: ProcessSpec, context: NodeContext) -> Optional[StartedProcess]:
-    """Fork a rank's wrapper from the main thread. Returns None if the process is no wrapper. Raises `OSError`."""
-    wrapper = agent_command(context, "rank")
+    """Fork a wrapper from the main thread. Returns None if the process is no wrapper. Raises `OSError`."""
     command = tuple(spec.command)
-    if command[: len(wrapper)] != wrapper:
-        return None
-    return StartedProcess(spec, *fork_wrapper(WrapperCommand(command, command[len(wrapper) :], spec.environment)))
+    for name in WRAPPERS:
+        wrapper = agent_command(context, name)
+        if command[: len(wrapper)] == wrapper:
+            forked = WrapperCommand(command, command[len(wrapper) :], spec.environment, name)
+            return StartedProcess(spec, *fork_wrapper(forked))
+    return None
 
 
 def start_process(spec: ProcessSpec) -> StartedProcess:

@@ -87,13 +87,16 @@ def main(arguments: Sequence[str], environment: Optional[Mapping[str, str]] = No
     child.exit_like(status)
 
 
-def run_launcher(arguments: Sequence[str]) -> NoReturn:
-    """Run the launcher after `SOCKET --` in `arguments` with the fork server, if possible, and exit as it does."""
+def run_launcher(arguments: Sequence[str], environment: Optional[Mapping[str, str]] = None) -> NoReturn:
+    """Run the launcher after `SOCKET --` in `arguments` with the fork server, if possible, and exit as it does.
+
+    `environment` defaults to this process' own.
+    """
     command = list(arguments[arguments.index("--") + 1 :])
     child.open_standard_streams()
     signal_mask = child.block_signals()
     child.die_with_parent()
-    environment = child.read_environment()
+    environment = child.read_environment() if environment is None else dict(environment)
     process, reason = _start_forked(arguments[0], command, _ChildContext(None, None, environment), signal_mask)
     if process is not None:
         child.exit_like(process.wait(is_launcher=True))
