@@ -4,6 +4,8 @@ from dataclasses import replace
 import pytest
 
 from muster_worker.contract.schema import Launcher, Plan
+from muster_worker.launchers.environment import ForkServer, NodeContext
+from muster_worker.launchers.launch import find_wrapper
 from muster_worker.launchers.registry import find_launcher
 from support.node_builders import a_node_context, a_plan
 
@@ -45,3 +47,19 @@ def test_torchrun_wraps_the_command() -> None:
     assert "--nnodes 2 --nproc_per_node 2 --node_rank 1 --master_addr 10.0.0.1 --master_port 29500" in line
     assert "--rdzv_id uid-3 --max_restarts 0 --log-dir x --no_python" in line
     assert line.endswith("/usr/bin/python3 -I -S /agent.pyz rank -- python train.py --lr 3e-05")
+
+
+def test_the_agent_forks_wrappers_and_starts_other_programs() -> None:
+    plain = a_node_context(a_plan("python", "train.py"))
+    warm = replace(plain, fork_server=ForkServer(7, "/run/muster/fork.sock", forks_ranks=True))
+
+    def forked(launcher: str, context: NodeContext) -> tuple[str, ...] | None:
+        spec = find_launcher(launcher).list_processes(context, {}, nowhere)[0]
+        wrapper = find_wrapper(spec, context)
+        return None if wrapper is None else (wrapper.name, *wrapper.arguments)
+
+    assert forked(Launcher.DIRECT, plain) == ("rank", "--", "python", "train.py")
+    assert forked(Launcher.TORCHRUN, plain) is None
+    launcher = forked(Launcher.TORCHRUN, warm)
+    assert launcher is not None
+    assert launcher[:6] == ("launcher", "/run/muster/fork.sock", "--", "python", "-m", "torch.distributed.run")

@@ -48,21 +48,26 @@ def launch(context: NodeContext, base: Mapping[str, str]) -> Tuple[Tuple[Started
     started: List[StartedProcess] = []
     for spec in launcher.list_processes(context, environment, lambda name: shutil.which(name, path=path)):
         try:
-            started.append(_fork_wrapper(spec, context) or start_process(spec))
+            started.append(_start(spec, context))
         except OSError as error:
             return tuple(started), describe_failure(spec.name, spec.command[0], error)
     return tuple(started), None
 
 
-def _fork_wrapper(spec: ProcessSpec, context: NodeContext) -> Optional[StartedProcess]:
-    """Fork a wrapper from the main thread. Returns None if the process is no wrapper. Raises `OSError`."""
+def find_wrapper(spec: ProcessSpec, context: NodeContext) -> Optional[WrapperCommand]:
+    """Return the wrapper of a rank or of a launcher that the agent forks; None if the process is another program."""
     command = tuple(spec.command)
     for name in WRAPPERS:
         wrapper = agent_command(context, name)
         if command[: len(wrapper)] == wrapper:
-            forked = WrapperCommand(command, command[len(wrapper) :], spec.environment, name)
-            return StartedProcess(spec, *fork_wrapper(forked))
+            return WrapperCommand(command, command[len(wrapper) :], spec.environment, name)
     return None
+
+
+def _start(spec: ProcessSpec, context: NodeContext) -> StartedProcess:
+    """Start a process from the main thread. Raises `OSError`."""
+    wrapper = find_wrapper(spec, context)
+    return start_process(spec) if wrapper is None else StartedProcess(spec, *fork_wrapper(wrapper))
 
 
 def start_process(spec: ProcessSpec) -> StartedProcess:
