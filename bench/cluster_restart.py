@@ -2,7 +2,7 @@
 
     make cluster
     PYTHONPATH=tests:tools python bench/cluster_restart.py [--times 20] [--launchers direct torchrun mpi]
-        [--scopes InPlace Pods] [--nodes 2] [--ranks 2] [--samples FILE]
+        [--scopes InPlace Pods] [--warm-starts Auto Off] [--nodes 2] [--ranks 2] [--samples FILE]
 
 An operator of this checkout runs as a process of this machine. Jobs of all kinds run in turn, so that other work on
 the machine affects all alike: each launcher with `restartScope` InPlace and Pods, and with `warmStart` Auto and Off.
@@ -36,6 +36,7 @@ from cluster.operator.cluster_jobs import Jobs
 
 LAUNCHERS = ("direct", "torchrun", "mpi")
 SCOPES = ("InPlace", "Pods")
+WARM_STARTS = ("Auto", "Off")
 MPI = "openmpi5"
 
 SCRIPT = """
@@ -97,12 +98,12 @@ class Variant:
         return f"{self.launcher}, {self.restart_scope}, {'warm' if self.warm_start == 'Auto' else 'cold'}"
 
 
-def list_variants(launchers: Sequence[str], scopes: Sequence[str]) -> list[Variant]:
+def list_variants(launchers: Sequence[str], scopes: Sequence[str], warm_starts: Sequence[str]) -> list[Variant]:
     """Return the kinds of jobs, in the order in which they run."""
     return [
         Variant(launcher, scope, warm_start)
         for launcher in launchers
-        for warm_start in (("Off",) if launcher == "mpi" else ("Auto", "Off"))
+        for warm_start in (("Off",) if launcher == "mpi" else warm_starts)
         for scope in scopes
     ]
 
@@ -151,6 +152,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--launchers", nargs="+", choices=LAUNCHERS, default=LAUNCHERS)
     parser.add_argument("--scopes", nargs="+", choices=SCOPES, default=SCOPES)
+    parser.add_argument("--warm-starts", nargs="+", choices=WARM_STARTS, default=WARM_STARTS)
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--samples", type=Path)
@@ -163,7 +165,7 @@ def main() -> None:
     with tempfile.NamedTemporaryFile("a+", encoding="ascii") as unnamed, operated_namespace() as (kubectl, namespace):
         path = options.samples or Path(unnamed.name)
         for _ in range(options.times):
-            for variant in list_variants(options.launchers, options.scopes):
+            for variant in list_variants(options.launchers, options.scopes, options.warm_starts):
                 with tempfile.TemporaryDirectory() as folder:
                     seconds = measure(Jobs(kubectl, namespace), options.nodes, options.ranks, variant, Path(folder))
                 with path.open("a", encoding="ascii") as file:
