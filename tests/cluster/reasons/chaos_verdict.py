@@ -30,6 +30,14 @@ def find_problems(victim: Victim) -> list[str]:
     return problems + _find_leftovers(victim)
 
 
+def describe_end(victim: Victim) -> str:
+    """Return the restarts of a job, and how it ended."""
+    seen = victim.statuses()
+    status = seen[-1].status if seen else {}
+    reasons = [record["reason"] for record in status.get("restarts", {}).get("history", [])]
+    return f"restarted for {reasons}, {status.get('phase')}: {status.get('message')}"
+
+
 def _with_failure(last: ObservedChange) -> dict[str, Any]:
     """Return the status with the failure that ended the job in its history, which has only those before it."""
     status: dict[str, Any] = deepcopy(last.status)

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from cluster.reasons.chaos import END_SECONDS, START_SECONDS, begin, disturb
-from cluster.reasons.chaos_verdict import find_problems
+from cluster.reasons.chaos_verdict import describe_end, find_problems
 from cluster.reasons.stage import Stage
+from cluster.say import say
 from cluster.torch_volume import TorchVolume
 
 pytestmark = [pytest.mark.long, pytest.mark.alone]
@@ -33,6 +34,7 @@ def test_every_job_ends_as_it_has_to(stage: Stage, torch_for_pods: TorchVolume, 
             name, chance = f"chaos-{number}", random.Random(f"{SEED}-{number}")  # noqa: S311 - to be reproducible
             victim = begin(stage, name, tmp_path / name, torch_for_pods, chance)
             disturb(victim)
+            say(f"{name} {victim.shape}: {', '.join(victim.done)}; {describe_end(victim)}")
             problems += [f"job {number} {victim.shape} {victim.done}: {found}" for found in find_problems(victim)]
         return problems
 
