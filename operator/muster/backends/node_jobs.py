@@ -13,8 +13,8 @@ from muster.backends.base import JobResource, Observation, Requeue, ResourceWrit
 from muster.core.actions import Action
 from muster.core.decide import decide, find_requeue_time
 from muster.core.edited_source import RequestedSource
+from muster.core.fact_completion import complete_facts
 from muster.core.facts import JobFacts
-from muster.core.inference import infer
 from muster.core.judge import judge
 from muster.core.members import set_node_count
 from muster.core.outcome import Outcome
@@ -52,9 +52,9 @@ class NodeDecisions:
     leader_term: int
 
     def derive_facts(self, observed: Observation[JobFacts]) -> Observation[JobFacts]:
-        """Apply `STEPS` of `core/inference.py`, and choose the members of the attempt."""
+        """Apply `COMPLETION_STEPS` of `core/fact_completion.py`, and choose the members of the attempt."""
         job, previous, now = observed.job, observed.previous, observed.now
-        facts = infer(job, previous, observed.facts, now)
+        facts = complete_facts(job, previous, observed.facts, now)
         return Observation(set_node_count(job, facts), previous, facts, now)
 
     def judge(self, observation: Observation[JobFacts]) -> Outcome:

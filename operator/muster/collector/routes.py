@@ -23,8 +23,8 @@ from muster.collector.server.refusal import RESPONSES, Reason, RequestRefused
 from muster.collector.server.refusal_counter import RefusalCounter
 from muster.collector.store import RankStore, UnknownJob
 from muster.collector.trust.tokens import PodClaim
-from muster.core.reports.bounds import ReportTooLarge, check_report_size
 from muster.core.reports.check import ImplausibleReport
+from muster.core.reports.report_size import ReportTooLarge, check_report_size
 from muster_worker.contract import wire
 from muster_worker.contract.schema import CommandKind, Order, Report, ReportAnswer
 

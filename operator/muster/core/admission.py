@@ -21,10 +21,10 @@ class JobChange:
     old_object: Mapping[str, JSON] | None
 
 
-def validate_change(change: JobChange, accept: Callable[[Job, Status], None]) -> tuple[FieldProblem, ...]:
+def validate_change(change: JobChange, check_config: Callable[[Job, Status], None]) -> tuple[FieldProblem, ...]:
     """Return every reason to reject the change. An unchanged spec is always allowed.
 
-    `accept` raises `InvalidResource` for a job that the operator's configuration doesn't allow.
+    `check_config` raises `InvalidResource` for a job that the operator's configuration doesn't allow.
     """
     old_object = change.old_object
     status = Status() if old_object is None else read_status(old_object)
@@ -37,22 +37,22 @@ def validate_change(change: JobChange, accept: Callable[[Job, Status], None]) ->
             return problems
     try:
         job = validate(Document(dict(change.object)), LASTING_RULES if status.was_ever_started else RULES)
-        accept(job, status)
+        check_config(job, status)
     except InvalidResource as invalid:
         return invalid.problems
     return ()
 
 
 def _find_forbidden_field_changes(
-    before: Mapping[str, JSON], now: Mapping[str, JSON], status: Status
+    old_spec: Mapping[str, JSON], new_spec: Mapping[str, JSON], status: Status
 ) -> tuple[FieldProblem, ...]:
     """Apply the CRD's transition rules again, because the cluster's CRD may be older than its operator."""
-    changed = find_changed_fields(before, now)
+    changed = find_changed_fields(old_spec, new_spec)
     if status.final_condition is not None:
         return tuple(FieldProblem(f"spec.{name}", ENDED_MESSAGE) for name in changed)
-    if before.get("suspend") is True or _is_rejected(status):
+    if old_spec.get("suspend") is True or _is_rejected(status):
         return ()
-    allowed = list_mutable_fields(before)
+    allowed = list_mutable_fields(old_spec)
     return tuple(FieldProblem(f"spec.{name}", IMMUTABLE_MESSAGE) for name in changed if name not in allowed)
 
 

@@ -1,4 +1,4 @@
-"""Find the collective in which some ranks wait and which others have not entered, by torch's flight recorder. Pure."""
+"""Find, in torch's flight recorder, a collective in which some ranks wait for others that have not entered it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,18 +7,21 @@ from heapq import nsmallest
 from muster_worker.contract.collectives import GroupCollective, name_collective
 
 MAX_CANDIDATES = 4
-"""The maximum number of collectives that this module examines for a group. Forged records may have one per rank."""
+"""The maximum number of collectives to examine in a process group.
+
+Forged records may name another one for each rank.
+"""
 
 
 @dataclass(frozen=True)
 class BlockedCollective:
-    """A collective in which the ranks `waiting` wait for the ranks `missing`, which have not entered it."""
+    """A collective in which `waiting_ranks` wait for `missing_ranks`, which have not entered it."""
 
     group: str
     operation: str
     sequence: int
-    waiting: tuple[int, ...]
-    missing: tuple[int, ...]
+    waiting_ranks: tuple[int, ...]
+    missing_ranks: tuple[int, ...]
 
     @property
     def text(self) -> str:
@@ -36,7 +39,7 @@ def find_blocked_collective(collectives: Mapping[int, Sequence[GroupCollective]]
         for entry in entries:
             groups.setdefault(entry.group, []).append((rank, entry))
     blocked = (found for group, members in groups.items() for found in _find_blocked_in_group(group, members))
-    return min(blocked, key=lambda found: (-len(found.waiting), found.group, found.sequence), default=None)
+    return min(blocked, key=lambda found: (-len(found.waiting_ranks), found.group, found.sequence), default=None)
 
 
 def _find_blocked_in_group(group: str, members: Sequence[tuple[int, GroupCollective]]) -> Iterator[BlockedCollective]:
@@ -44,8 +47,8 @@ def _find_blocked_in_group(group: str, members: Sequence[tuple[int, GroupCollect
     for rank, entry in members:
         if entry.pending_sequence is not None and entry.pending_operation is not None:
             waiting.setdefault((entry.pending_sequence, entry.pending_operation), []).append(rank)
-    most = nsmallest(MAX_CANDIDATES, waiting.items(), key=lambda item: (-len(item[1]), item[0]))
-    for (sequence, operation), ranks in most:
+    candidates = nsmallest(MAX_CANDIDATES, waiting.items(), key=lambda item: (-len(item[1]), item[0]))
+    for (sequence, operation), ranks in candidates:
         missing = _find_missing_ranks(members, sequence, frozenset(ranks))
         if missing:
             yield BlockedCollective(group, operation, sequence, tuple(ranks), missing)

@@ -31,7 +31,7 @@ def clean_up(job: Job, facts: JobFacts, outcome: Outcome, now: float) -> tuple[A
     return (DeleteResource(),) if at is not None and now >= at else tuple(_list_removals(job, facts, outcome))
 
 
-def remove_obstacles_to_start(job: Job, facts: JobFacts, outcome: Outcome) -> tuple[Action, ...] | None:
+def remove_pods_that_block_start(job: Job, facts: JobFacts, outcome: Outcome) -> tuple[Action, ...] | None:
     """Delete the pods that block the next start; None if the job can create its missing pods now."""
     # The spec can't create all nodes, so create none.
     if facts.refusal is not None:
@@ -40,7 +40,7 @@ def remove_obstacles_to_start(job: Job, facts: JobFacts, outcome: Outcome) -> tu
     if facts.has_outdated_pods:
         return _remove_outdated_pods(facts)
     # Release the nodes of an incomplete gang, so that other jobs can use them.
-    if outcome.release is not None and outcome.release.is_under_way:
+    if outcome.release is not None and outcome.release.is_in_progress:
         return _remove_released_pods(facts, outcome.release)
     # Replace the pods of earlier attempts that the next attempt can't use.
     return _replace_pods(job, facts, outcome) or None
@@ -92,7 +92,7 @@ def _list_removals(job: Job, facts: JobFacts, outcome: Outcome) -> Iterator[Remo
 
 
 def _explain_removal(job: Job, node: NodeFacts, outcome: Outcome) -> str | None:
-    # A running agent exits by itself on a command.
+    # A running agent exits by itself when it receives the command.
     if node.process.state in (ProcessState.MISSING, ProcessState.RUNNING):
         return None
     if outcome.verdict is Verdict.SUSPENDED:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from muster.api.spec.job import Job
 from muster.core.actions import Action, CreateNode, KillNode, SendCommand
-from muster.core.clean_up import clean_up, remove_obstacles_to_start, remove_surplus_pods
+from muster.core.clean_up import clean_up, remove_pods_that_block_start, remove_surplus_pods
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
-from muster.core.failure.problems import find_unreachable_time, lost_at
+from muster.core.failure.problems import find_loss_time, find_unreachable_time
 from muster.core.fence import has_old_pod
 from muster.core.graceful_stop import add_stop_call, find_stop_call, is_graceful
 from muster.core.non_members import find_change_time, find_nodes_to_create, remove_unusable_pods, remove_unwanted_pods
@@ -40,13 +40,14 @@ def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term:
     earlier leader. Once the facts show the actions applied, the same decision returns no new actions.
     """
     surplus = remove_surplus_pods(facts)
-    leftovers = clean_up(job, facts, outcome, now) if outcome.ends_job else ()
-    obstacles = None if outcome.is_decided or outcome.has_started else remove_obstacles_to_start(job, facts, outcome)
+    deletions = clean_up(job, facts, outcome, now) if outcome.ends_job else ()
+    may_start = not (outcome.is_decided or outcome.has_started)
+    start_removals = remove_pods_that_block_start(job, facts, outcome) if may_start else None
     if outcome.ends_job:
-        return (*surplus, *_end_nodes(job, facts, outcome, now, leader_term), *leftovers)
-    if obstacles is not None:
-        return (*surplus, *obstacles)
-    others = _keep_non_members(facts, outcome, now)
+        return (*surplus, *_end_nodes(job, facts, outcome, now, leader_term), *deletions)
+    if start_removals is not None:
+        return (*surplus, *start_removals)
+    others = _manage_non_members(facts, outcome, now)
     if outcome.verdict is Verdict.RESTARTING:
         return (*surplus, *others, *_stop_attempt(job, facts, outcome, now, leader_term))
     missing = [node for node in facts.nodes if node.process.state is ProcessState.MISSING and not has_old_pod(node)]
@@ -63,7 +64,7 @@ def _create_node(node: NodeFacts, outcome: Outcome) -> CreateNode:
     return CreateNode(node.node, replacement, outcome.avoided_nodes)
 
 
-def _keep_non_members(facts: JobFacts, outcome: Outcome, now: float) -> tuple[Action, ...]:
+def _manage_non_members(facts: JobFacts, outcome: Outcome, now: float) -> tuple[Action, ...]:
     creates = (_create_node(node, outcome) for node in find_nodes_to_create(facts, now))
     return (*remove_unwanted_pods(facts), *remove_unusable_pods(facts, now), *creates)
 
@@ -76,7 +77,7 @@ def find_requeue_time(job: Job, facts: JobFacts, outcome: Outcome, now: float) -
     # Once the status has the restart, decide on the next attempt at once.
     if outcome.is_restart_due:
         return now
-    times = [at for node in facts.all_nodes for at in (facts.find_silence_time(node), lost_at(node, facts))]
+    times = [at for node in facts.all_nodes for at in (facts.find_silence_time(node), find_loss_time(node, facts))]
     if outcome.is_decided:
         times.append(outcome.expires_at)
         times.extend(_find_kill_time(facts, outcome, node) for node in facts.all_nodes if not node.has_no_agent)
@@ -131,7 +132,7 @@ def _end_after_launcher(
 
 def _stop_attempt(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
     """Stop the ranks of an attempt that is followed by another attempt, and keep the agents."""
-    # Also send the command to agents that have not started, so that they start no rank of this attempt.
+    # Also send the command to agents that have started no ranks, so that they start none for this attempt.
     stop_call = find_stop_call(facts, outcome)
     commands = []
     for node in facts.nodes:

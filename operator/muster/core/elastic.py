@@ -32,7 +32,10 @@ _MAX_DOUBLINGS = 10
 
 @dataclass(frozen=True)
 class ResizeInput:
-    """The input of the choice. `count` is spec.nodes, `facts.nodes` are all nodes by number, `now` is Unix seconds."""
+    """The input for choosing members.
+
+    `count` is spec.nodes, `facts.nodes` are all nodes by number, `now` is Unix seconds.
+    """
 
     elastic: Elastic
     count: int
@@ -40,26 +43,27 @@ class ResizeInput:
     now: float
 
 
-def choose_elastic_members(previous: Status, last: Sequence[int] | None, size: ResizeInput) -> tuple[int, ...]:
+def choose_elastic_members(previous: Status, last: Sequence[int] | None, resize_input: ResizeInput) -> tuple[int, ...]:
     """Return the members of the next attempt. Call this only while no attempt runs.
 
     `last` are the members of the last attempt, or of the previous choice.
     """
-    nodes = size.facts.nodes
+    nodes = resize_input.facts.nodes
     if last is None or previous.attempt == 0:
-        return tuple(range(size.count))
+        return tuple(range(resize_input.count))
     # Keep all members while one of them may still run ranks.
     if _may_run_ranks(previous, [nodes[member] for member in last]):
         return tuple(last)
-    ready = {node.node for node in nodes if _is_ready(node, size)}
+    ready = {node.node for node in nodes if _is_ready(node, resize_input)}
     # A restart prefers ready nodes, so that the surviving members can start soon.
-    wanted = _add_members(last, ready, size) if previous.is_restarting else _add_members(last, range(len(nodes)), size)
-    members = _limit_members(wanted, ready, size.count)
-    shrinks_at = find_shrink_time(previous, size.elastic)
-    if shrinks_at is None or size.now < shrinks_at or len(ready) < size.elastic.min_nodes:
+    candidates = ready if previous.is_restarting else range(len(nodes))
+    wanted = _add_members(last, candidates, resize_input)
+    members = _limit_members(wanted, ready, resize_input.count)
+    shrinks_at = find_shrink_time(previous, resize_input.elastic)
+    if shrinks_at is None or resize_input.now < shrinks_at or len(ready) < resize_input.elastic.min_nodes:
         return members
     survivors = [member for member in last if member in ready]
-    return _limit_members(_add_members(survivors, ready, size), ready, size.count)
+    return _limit_members(_add_members(survivors, ready, resize_input), ready, resize_input.count)
 
 
 def find_shrink_time(previous: Status, elastic: Elastic) -> float | None:
@@ -70,7 +74,7 @@ def find_shrink_time(previous: Status, elastic: Elastic) -> float | None:
     return parse_untrusted_timestamp(restarts.not_before or last.at) + elastic.resize_after_seconds
 
 
-def find_resize(job: Job, previous: Status, facts: JobFacts, now: float) -> str | None:
+def explain_resize(job: Job, previous: Status, facts: JobFacts, now: float) -> str | None:
     """Return why muster has to restart the running attempt with another number of nodes; None if it need not.
 
     `job.spec.nodes` is the number of nodes of the running attempt.
@@ -128,14 +132,16 @@ def compute_followed_nodes(previous: Status, facts: JobFacts, desired: int, *, s
     return min(before.followed_nodes, desired)
 
 
-def _add_members(last: Sequence[int], candidates: Sequence[int] | set[int], size: ResizeInput) -> tuple[int, ...]:
+def _add_members(
+    last: Sequence[int], candidates: Sequence[int] | set[int], resize_input: ResizeInput
+) -> tuple[int, ...]:
     """Add candidates up to `spec.nodes`, and then any nodes up to minNodes, even if they are not ready."""
     others = sorted(set(candidates).difference(last))
-    members = (*last, *others[: max(0, size.count - len(last))])
-    missing = size.elastic.min_nodes - len(members)
+    members = (*last, *others[: max(0, resize_input.count - len(last))])
+    missing = resize_input.elastic.min_nodes - len(members)
     if missing <= 0:
         return members
-    unready = sorted(set(range(size.elastic.max_nodes)).difference(members))
+    unready = sorted(set(range(resize_input.elastic.max_nodes)).difference(members))
     return (*members, *unready[:missing])
 
 
@@ -165,8 +171,10 @@ def _is_starting(node: NodeFacts) -> bool:
     return process.problem is None or process.problem.reason == FETCHING_FILES
 
 
-def _is_ready(node: NodeFacts, size: ResizeInput) -> bool:
-    return node.is_ready and not node.process.is_terminating and not size.facts.is_silent(node, size.now)
+def _is_ready(node: NodeFacts, resize_input: ResizeInput) -> bool:
+    return (
+        node.is_ready and not node.process.is_terminating and not resize_input.facts.is_silent(node, resize_input.now)
+    )
 
 
 def _may_run_ranks(previous: Status, members: Sequence[NodeFacts]) -> bool:

@@ -1,4 +1,6 @@
-"""The observed facts of a job at one moment. Every decision depends on them, the spec, the status and the time.
+"""The observed facts of a job at one moment.
+
+Each decision depends only on the facts, the spec, the status and the time.
 
 Backends create these in `observe`. Times are Unix seconds on the operator's clock.
 """
@@ -35,7 +37,7 @@ class ProcessState(StrEnum):
 
 @dataclass(frozen=True)
 class Problem:
-    """The reason why a node can't start, can't work or has ended, if its agent can't report it.
+    """A problem that the node's agent can't report itself: why the node can't start, can't work or has ended.
 
     `reason` is one CamelCase word, `message` a sentence for the user without a full stop. `shortage` is the missing
     resource, in words that are equal for all nodes with the same shortage: "insufficient nvidia.com/gpu".
@@ -243,7 +245,7 @@ class StopRequest:
 class JobFacts:
     """The job's facts. `nodes` is ordered and has one entry for every node, even if it doesn't exist yet.
 
-    `infer` keeps the attempt's members in `nodes`, by node rank (see `members.py`), and moves the others to
+    `complete_facts` keeps the attempt's members in `nodes`, by node rank (see `members.py`), and moves the others to
     `non_members`. `desired_nodes` is `spec.nodes` if the number of members may differ. `heartbeat_seconds` is the
     interval of the agents' reports. The collector has no report from before `collector_started_at`. `refusal` is why
     the spec creates no node. `surplus_pods` are the names of replaced pods, and of pods beyond the job's nodes.

@@ -1,7 +1,7 @@
 """Decide when muster may replace a lost node's pod, although its ranks may still run.
 
 An agent that reaches neither the collector nor a peer for `fenceSeconds` stops its ranks. So no rank of a lost node
-runs after that time and a margin, unless the node still reaches peers that are lost, too.
+runs after that time and a margin. The exception is a lost node that still reaches other lost nodes.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, Proces
 OLD_POD_MAY_RUN = "OldPodMayRun"
 
 
-def fence_seconds(job: Job) -> float:
+def get_fence_seconds(job: Job) -> float:
     """Return the time after which the job's agents stop their ranks if they have no network; 0 if they never do."""
     policy = job.spec.failure_policy
     # A single node has no peers, so it can't distinguish a lost network from a stopped operator.
@@ -33,16 +33,15 @@ def compute_fence_timeout(node: NodeFacts, facts: JobFacts) -> float:
 def add_old_pod_problem(job: Job, previous: Status, nodes: tuple[NodeFacts, ...]) -> tuple[NodeFacts, ...]:
     """Add a problem to all nodes if the ranks of the last attempt may still run, so that muster replaces no pod.
 
-    The last attempt has failed, or the job was suspended and resumed.
-
-    Lost nodes that reach each other don't stop their ranks, because the operator may just be stopped. If one node is
-    not lost, the other ranks can't train without it. But if all nodes are lost, or the job has only one node, muster
-    waits until the pods have ended or are deleted with their Kubernetes nodes.
+    This applies after a failed attempt, and after a job was suspended and resumed. Lost nodes that reach each other
+    don't stop their ranks, because the operator may just be stopped. If one node is not lost, the other ranks can't
+    train without it. But if all nodes are lost, or the job has only one node, muster waits until the pods have ended or
+    are deleted with their Kubernetes nodes.
     """
     awaits_next_attempt = previous.attempt > 0 and not previous.was_started and not job.spec.suspend
     if not awaits_next_attempt or not are_all_cut_off(nodes):
         return nodes
-    return tuple(_with_problem(node) for node in nodes)
+    return tuple(_set_problem(node) for node in nodes)
 
 
 def are_all_cut_off(nodes: Sequence[NodeFacts]) -> bool:
@@ -62,7 +61,7 @@ def _may_run(process: ProcessFacts) -> bool:
     return process.state is ProcessState.MISSING and process.lost_at is not None and pod_exists
 
 
-def _with_problem(node: NodeFacts) -> NodeFacts:
+def _set_problem(node: NodeFacts) -> NodeFacts:
     process = node.process
     kube_node = process.kube_node or "its Kubernetes node"
     message = (

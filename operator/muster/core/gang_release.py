@@ -27,7 +27,7 @@ _HASH_BYTES = 8
 class GangRelease:
     """The latest release of the gang. `count` is its number, `at` its time, and pods are created again at `until`.
 
-    Times are in Unix seconds. Pods with a replacement below `replacement` belong to the released gang. `is_under_way`
+    Times are in Unix seconds. Pods with a replacement below `replacement` belong to the released gang. `is_in_progress`
     is set while such pods exist or `until` is in the future.
     """
 
@@ -35,26 +35,26 @@ class GangRelease:
     replacement: int
     at: float
     until: float
-    is_under_way: bool
+    is_in_progress: bool
 
     def includes(self, node: NodeFacts) -> bool:
         """Whether the node's pod belongs to the released gang."""
         return _is_older(node, self.replacement)
 
 
-def find_release(job: Job, previous: Status, facts: JobFacts, waits_since: float, now: float) -> GangRelease | None:
+def find_release(job: Job, previous: Status, facts: JobFacts, waiting_since: float, now: float) -> GangRelease | None:
     """Return the gang's latest release, which may begin at `now` (Unix seconds); None if there was none."""
     last = _read_previous_release(job, previous.placement, facts, now)
     # Complete the current release first.
-    if last is not None and last.is_under_way:
+    if last is not None and last.is_in_progress:
         return last
-    at = find_next_release_time(job, facts, waits_since)
+    at = find_next_release_time(job, facts, waiting_since)
     if at is None or now < at:
         return last
     return _begin_release(job, facts, last, now)
 
 
-def find_next_release_time(job: Job, facts: JobFacts, waits_since: float) -> float | None:
+def find_next_release_time(job: Job, facts: JobFacts, waiting_since: float) -> float | None:
     """Return when to release the gang if nothing changes; None if muster need not release it.
 
     A gang without unschedulable pods, without scheduled pods, or with a queue is never released.
@@ -71,7 +71,7 @@ def find_next_release_time(job: Job, facts: JobFacts, waits_since: float) -> flo
     ]
     first = min((at for at in placed if at is not None), default=None)
     # Pods that a restart keeps were scheduled for an earlier attempt.
-    return None if first is None else max(first, waits_since) + job.spec.startup_timeout_seconds
+    return None if first is None else max(first, waiting_since) + job.spec.startup_timeout_seconds
 
 
 def compute_release_backoff(job_uid: str, count: int) -> float:
@@ -88,7 +88,7 @@ def _begin_release(job: Job, facts: JobFacts, last: GangRelease | None, now: flo
     replacement = max(lowest, *(node.process.replacement + 1 for node in facts.all_nodes))
     at = float(int(now))  # the status stores whole seconds
     until = at + compute_release_backoff(job.metadata.uid, count)
-    return GangRelease(count, replacement, at, until, is_under_way=True)
+    return GangRelease(count, replacement, at, until, is_in_progress=True)
 
 
 def _read_previous_release(job: Job, placement: Placement | None, facts: JobFacts, now: float) -> GangRelease | None:
@@ -96,8 +96,8 @@ def _read_previous_release(job: Job, placement: Placement | None, facts: JobFact
         return None
     at = parse_untrusted_timestamp(placement.released_at)
     until = at + compute_release_backoff(job.metadata.uid, placement.releases)
-    is_under_way = now < until or any(_is_older(node, placement.replacement) for node in facts.all_nodes)
-    return GangRelease(placement.releases, placement.replacement, at, until, is_under_way)
+    is_in_progress = now < until or any(_is_older(node, placement.replacement) for node in facts.all_nodes)
+    return GangRelease(placement.releases, placement.replacement, at, until, is_in_progress)
 
 
 def _is_older(node: NodeFacts, replacement: int) -> bool:

@@ -1,9 +1,9 @@
-"""Decide which stops are graceful, and at which call of `muster_worker.stopping()` the ranks of all nodes stop."""
+"""Decide which stops are graceful, and at which call of `muster_worker.stopping()` all ranks stop."""
 
 from dataclasses import replace
 
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
-from muster.core.failure.ends import STRAGGLER, Subject
+from muster.core.failure.ends import STRAGGLER, EndKind
 from muster.core.failure.failure import Failure
 from muster.core.failure.secondary_failures import find_external_stop_time
 from muster.core.members import find_node
@@ -15,7 +15,7 @@ UNDECIDED_STOP_CALL = 0
 
 
 def is_graceful(facts: JobFacts, outcome: Outcome) -> bool:
-    """Whether the ranks get their whole grace period, because nothing failed or a node is drained or slow."""
+    """Whether the ranks get their whole grace period: nothing failed, a node is being drained, or a rank is slow."""
     failure = outcome.failure
     return failure is None or failure.reason == STRAGGLER or _is_node_stop(facts, failure)
 
@@ -57,7 +57,7 @@ def _get_stop_call(node: NodeFacts) -> int | None:
 def _is_node_stop(facts: JobFacts, failure: Failure) -> bool:
     """Whether something other than muster stops a node and gives its ranks their whole grace period."""
     node = find_node(facts, failure.first.node)
-    if failure.first.subject is not Subject.AGENT or find_external_stop_time(node) is None:
+    if failure.first.kind is not EndKind.AGENT or find_external_stop_time(node) is None:
         return False
     # After a deletion without a grace period the pod does not exist, and the other ranks can't continue.
     return node.process.state is ProcessState.RUNNING or node.has_ended

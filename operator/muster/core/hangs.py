@@ -1,8 +1,8 @@
 """Find ranks that run but have stopped completing optimizer steps, and decide whether this fails the attempt.
 
-A rank that never completed a step does not hang: it may prepare data, or use no optimizer. Metrics, or the step from
-which a script resumes, are no completed steps. An old report proves no hang, because the rank may have completed a step
-since then.
+A rank that never completed a step does not hang: it may prepare data, or use no optimizer. Neither a metric nor the
+step from which a script resumes counts as a completed step. An old report is no evidence of a hang, because the rank
+may have completed a step since then.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from muster.api.status.status import Status
 from muster.api.timestamps import parse_untrusted_timestamp
 from muster.core.blocked_collective import BlockedCollective, find_blocked_collective
 from muster.core.facts import JobFacts, NodeFacts, RankFacts
-from muster.core.failure.ends import End, Subject
+from muster.core.failure.ends import End, EndKind
 from muster.core.failure.failure import Failure
 from muster.core.world import find_node_of_rank
 from muster_worker.contract.collectives import GroupCollective
@@ -128,7 +128,7 @@ def _find_running_ranks(node: NodeFacts, attempt: int) -> Iterator[RankFacts]:
 
 
 def _compute_idle_seconds(node: NodeFacts, rank: RankFacts, phase_ended_at: float) -> float:
-    """Return how long the rank had completed no step, and no rank was in a phase, at its agent's last report."""
+    """Return the seconds from the rank's last step, or the end of a later phase, to its agent's last report."""
     if rank.last_step_at is None or node.agent is None or rank.first_step_at is None:
         return 0.0
     return node.agent.last_report_at - max(rank.last_step_at, phase_ended_at)
@@ -161,8 +161,8 @@ def _find_blocked(ranks: list[HungRank]) -> BlockedCollective | None:
 
 
 def _sort_by_suspicion(ranks: list[HungRank], blocked: BlockedCollective | None) -> tuple[HungRank, ...]:
-    """Sort ranks first for which others wait in a collective, and then ranks with rare activities."""
-    missing = frozenset(() if blocked is None else blocked.missing)
+    """Sort by suspicion: first the ranks that others wait for in a collective, then the ranks with rare activities."""
+    missing = frozenset(() if blocked is None else blocked.missing_ranks)
     activities = Counter(rank.activity for rank in ranks)
     return tuple(
         sorted(
@@ -185,10 +185,10 @@ def _make_failure(rank: HungRank, timeout: float, blocked: BlockedCollective | N
     # Round to milliseconds, as in the status, so that a recorded failure has the same time.
     at = round(rank.since, 3) + timeout
     lines = [f"it completed no step for {timeout:.0f} s"]
-    if blocked is not None and rank.rank in blocked.missing:
+    if blocked is not None and rank.rank in blocked.missing_ranks:
         lines.append(_describe_missing(rank, blocked))
     end = End(
-        Subject.RANK,
+        EndKind.RANK,
         rank.node.node,
         rank.node.name,
         at,
@@ -202,6 +202,6 @@ def _make_failure(rank: HungRank, timeout: float, blocked: BlockedCollective | N
 
 
 def _describe_missing(rank: HungRank, blocked: BlockedCollective) -> str:
-    count = len(blocked.waiting)
-    others = f"{count} others had" if count > 1 else f"rank {blocked.waiting[0]} had"
+    count = len(blocked.waiting_ranks)
+    others = f"{count} others had" if count > 1 else f"rank {blocked.waiting_ranks[0]} had"
     return f"it had not entered {blocked.text}, as {others}: its last collective was {rank.collectives[0].text}"

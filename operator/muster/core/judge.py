@@ -7,7 +7,7 @@ from muster.api.status.status import RESUMED, SUSPENDED, Condition, Status
 from muster.api.timestamps import parse_timestamp
 from muster.core.avoided_nodes import read_avoided_nodes
 from muster.core.edited_source import find_source
-from muster.core.elastic import find_resize, find_resize_time
+from muster.core.elastic import explain_resize, find_resize_time
 from muster.core.facts import JobFacts, ProcessState
 from muster.core.failure.ends import list_rank_ends
 from muster.core.failure.failure import Failure, find_failure
@@ -45,11 +45,11 @@ def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
         return _apply_failure_policy(job, previous, facts, result, result.failure)
     if result.is_decided or result.has_started:
         return result
-    waits_since = _find_wait_start(outcome)
+    waiting_since = _find_wait_start(outcome)
     return replace(
         result,
-        release=find_release(job, previous, facts, waits_since, now),
-        release_at=find_next_release_time(job, facts, waits_since),
+        release=find_release(job, previous, facts, waiting_since, now),
+        release_at=find_next_release_time(job, facts, waiting_since),
     )
 
 
@@ -75,7 +75,7 @@ def find_active_deadline(job: Job, active_since: float) -> float | None:
 
 
 def apply_final_condition(job: Job, outcome: Outcome, condition: Condition) -> Outcome:
-    """Return the outcome that the status records, which never changes."""
+    """Return the outcome in the status' final condition, which never changes."""
     final_since, seconds = parse_timestamp(condition.last_transition_time), job.spec.ttl_seconds_after_finished
     return replace(
         outcome,
@@ -147,7 +147,7 @@ def _apply_failure_policy(job: Job, previous: Status, facts: JobFacts, outcome: 
     # The status already announces the job's end, or a user has requested it.
     is_final = previous.is_failing or facts.stop_request is not None
     if isinstance(restart, NoRestart):
-        outcome = replace(outcome, no_restart=restart.reason)
+        outcome = replace(outcome, no_restart_reason=restart.reason)
         # A later report may show an earlier failure, for which the policy restarts the job.
         is_open = job.spec.failure_policy is not None and not (is_final or is_over or job.spec.suspend)
         return replace(outcome, verdict=Verdict.RESTARTING) if is_open else outcome
@@ -197,7 +197,7 @@ def _apply_requests(job: Job, previous: Status, facts: JobFacts, outcome: Outcom
     if job.spec.suspend:
         return _suspend(previous, facts, outcome)
     restart = find_requested_restart(previous, facts, now)
-    why = None if restart is not None else find_resize(job, previous, facts, now)
+    why = None if restart is not None else explain_resize(job, previous, facts, now)
     restart = restart if why is None else make_resize(previous, why, now)
     return outcome if restart is None else replace(outcome, verdict=Verdict.RESTARTING, restart=restart)
 
@@ -232,7 +232,7 @@ def _list_other_causes(job: Job, previous: Status, facts: JobFacts, outcome: Out
     if job.spec.suspend and not previous.is_failing:
         return causes
     mismatch = None if outcome.has_started else find_network_mismatch(facts.nodes)
-    # Ranks that can't reach each other would wait for their timeouts. The cause exists since the job's creation.
+    # Ranks that can't reach each other would wait for their timeouts. Use the job's creation as the cause's time.
     if mismatch is not None:
         causes.append((facts.created_at, replace(failed, reason=NETWORK_MISMATCH, message=mismatch)))
     for at, reason in ((outcome.startup_deadline, STARTUP_TIMEOUT), (outcome.active_deadline, DEADLINE_EXCEEDED)):

@@ -17,7 +17,7 @@ from muster.core.spares import replace_unusable_members
 MAX_NODES_WITH_SPARES = 10_100
 """The maximum number of nodes of a job, with its spares."""
 
-MAX_LISTED = 3
+MAX_LISTED_NODES = 3
 
 _RANGES = re.compile(r"[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*")
 
@@ -43,8 +43,8 @@ def choose_next_members(job: Job, previous: Status, facts: JobFacts, now: float)
     """Return the members of the next attempt; `facts.nodes` are all nodes of the job, by number."""
     last = None if previous.members is None else _parse_recorded_members(job, previous.members)
     if job.spec.elastic is not None:
-        size = ResizeInput(job.spec.elastic, job.spec.nodes, facts, now)
-        return choose_elastic_members(previous, last, size)
+        resize_input = ResizeInput(job.spec.elastic, job.spec.nodes, facts, now)
+        return choose_elastic_members(previous, last, resize_input)
     members = tuple(range(job.spec.nodes)) if last is None else last
     return replace_unusable_members(previous, members, facts.nodes) if job.spec.spares else members
 
@@ -73,13 +73,13 @@ def set_node_count(job: Job, facts: JobFacts) -> Job:
 
 def format_members(nodes: Iterable[NodeFacts]) -> str:
     """Write the nodes in their order, as ranges: `0-1,4,3`."""
-    runs: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for node in nodes:
-        if runs and runs[-1][1] == node.node - 1:
-            runs[-1] = (runs[-1][0], node.node)
+        if ranges and ranges[-1][1] == node.node - 1:
+            ranges[-1] = (ranges[-1][0], node.node)
         else:
-            runs.append((node.node, node.node))
-    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)
+            ranges.append((node.node, node.node))
+    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in ranges)
 
 
 def find_replaced_members(before: str | None, after: str | None) -> tuple[tuple[int, int], ...]:
@@ -95,24 +95,24 @@ def find_replaced_members(before: str | None, after: str | None) -> tuple[tuple[
 
 
 def describe_replaced_members(replaced: Sequence[tuple[int, int]]) -> str:
-    """Describe which nodes replace which others: `node 4 for node 1, node 5 for node 2 and 3 more`."""
-    listed = ", ".join(f"node {new} for node {old}" for new, old in replaced[:MAX_LISTED])
-    more = len(replaced) - MAX_LISTED
+    """Describe which node replaces which other node: `node 4 for node 1, node 5 for node 2 and 3 more`."""
+    listed = ", ".join(f"node {new} for node {old}" for new, old in replaced[:MAX_LISTED_NODES])
+    more = len(replaced) - MAX_LISTED_NODES
     return f"{listed} and {more} more" if more > 0 else listed
 
 
-def parse_members(text: str, slots: int) -> tuple[int, ...] | None:
-    """Parse the nodes; None if the text is not what `format_members` writes for nodes 0 to `slots` - 1."""
+def parse_members(text: str, node_limit: int) -> tuple[int, ...] | None:
+    """Parse the nodes; None if the text is not what `format_members` writes for nodes 0 to `node_limit` - 1."""
     if _RANGES.fullmatch(text) is None:
         return None
     members: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
-        run = range(int(first), int(last or first) + 1)
+        part_members = range(int(first), int(last or first) + 1)
         # A user may have edited the status, so don't expand a range that no job has.
-        if not run or run.stop > slots or len(members) + len(run) > slots:
+        if not part_members or part_members.stop > node_limit or len(members) + len(part_members) > node_limit:
             return None
-        members += run
+        members += part_members
     return tuple(members) if len(set(members)) == len(members) else None
 
 

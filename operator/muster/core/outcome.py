@@ -37,12 +37,12 @@ class Outcome:
     `message` describes the reason NETWORK_MISMATCH. `failure` has the root causes if ranks, launchers or agents failed.
     A verdict that comes only from an earlier status has neither `at` nor `failure`.
 
-    `is_idle` is set while no rank runs and no rank can start, so that the verdict is final. `has_started` is
-    set once the gang received its start command. `attempt` is the number of that start, or of the next one.
-    `last_restart` is the restart before this attempt. `hang` has the ranks that hang, and `stragglers` the slow ranks.
-    `avoided_nodes` are the Kubernetes nodes that new pods avoid. `source` is the edited code of this attempt.
+    `is_idle` is set while no rank runs and no rank can start, so that the verdict is final. `has_started` is set once
+    the nodes received the start command. `attempt` is the number of that start, or of the next one. `last_restart` is
+    the restart before this attempt. `hang` has the ranks that hang, and `stragglers` the slow ranks. `avoided_nodes`
+    are the Kubernetes nodes that new pods avoid. `source` is the edited code of this attempt.
 
-    `restart` is set for the verdict Restarting. `no_restart` is why no attempt follows a failure.
+    `restart` is set for the verdict Restarting. `no_restart_reason` is why no attempt follows a failure.
 
     `resize_at` is when an elastic job may continue with another number of nodes. `active_since` is when the job was
     created or last resumed. `startup_deadline` is None after the start. `release` is the gang's latest release before
@@ -64,7 +64,7 @@ class Outcome:
     avoided_nodes: tuple[str, ...] = ()
     source: SourceStatus | None = None
     restart: Restart | None = None
-    no_restart: str = ""
+    no_restart_reason: str = ""
     active_since: float = 0.0
     active_deadline: float | None = None
     startup_deadline: float | None = None

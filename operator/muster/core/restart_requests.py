@@ -7,7 +7,7 @@ from muster.api.timestamps import parse_untrusted_timestamp
 from muster.core.facts import JobFacts
 from muster.core.restarts import LastRestart, Restart, RestartBudget, read_last_restart
 
-MIN_SECONDS = 1.0
+MIN_RESTART_INTERVAL_SECONDS = 1.0
 """The minimum time between the starts of two attempts if users request many restarts.
 
 Each restart takes some writes of the status, and commands to all nodes.
@@ -39,7 +39,7 @@ def skip_backoff(last: LastRestart | None, previous: Status, facts: JobFacts, no
     if last is None or not previous.is_restarting or not is_new_request(previous, facts):
         return last
     failed_at = 0.0 if previous.last_restart is None else parse_untrusted_timestamp(previous.last_restart.at)
-    return replace(last, not_before=min(last.not_before, max(now, failed_at + MIN_SECONDS)))
+    return replace(last, not_before=min(last.not_before, max(now, failed_at + MIN_RESTART_INTERVAL_SECONDS)))
 
 
 def is_new_request(previous: Status, facts: JobFacts) -> bool:
@@ -50,5 +50,6 @@ def is_new_request(previous: Status, facts: JobFacts) -> bool:
 
 def _make_restart(previous: Status, at: float, now: float) -> Restart:
     last = read_last_restart(previous)
-    earliest = now if last is None else last.not_before + MIN_SECONDS
-    return Restart(RestartBudget.NOTHING, at, min(MIN_SECONDS, max(0.0, earliest - now)), "requested by a user")
+    earliest = now if last is None else last.not_before + MIN_RESTART_INTERVAL_SECONDS
+    backoff_seconds = min(MIN_RESTART_INTERVAL_SECONDS, max(0.0, earliest - now))
+    return Restart(RestartBudget.NOTHING, at, backoff_seconds, "requested by a user")

@@ -11,7 +11,7 @@ from muster.api.status.restarts import NO_RESTARTS, RestartRecord, Restarts
 from muster.api.status.status import Status
 from muster.api.timestamps import parse_untrusted_timestamp
 from muster.core.failure import rank_output
-from muster.core.failure.ends import NODE_LOST, NODE_STOPPED, STRAGGLER, End, Subject
+from muster.core.failure.ends import NODE_LOST, NODE_STOPPED, STRAGGLER, End, EndKind
 from muster.core.failure.failure import Failure
 from muster.core.failure.problems import EVICTED, NODE_SHUTDOWN, POD_DELETED, PREEMPTED, REFUSED_BY_KUBELET
 from muster_worker.contract.schema import FENCED, EndReason
@@ -19,7 +19,7 @@ from muster_worker.contract.schema import FENCED, EndReason
 DISRUPTIONS = frozenset(
     (FENCED, NODE_LOST, NODE_STOPPED, POD_DELETED, PREEMPTED, EVICTED, NODE_SHUTDOWN, REFUSED_BY_KUBELET)
 )
-"""Reasons that the cluster causes, and not the script."""
+"""The reasons of failures that the cluster causes, not the script."""
 
 RESTART_REQUESTED = "RestartRequested"
 """The reason in the history if a user has requested the restart."""
@@ -31,9 +31,9 @@ PLANNED_RESTARTS = (RESTART_REQUESTED, RESIZED)
 """The reasons of restarts without a failure."""
 
 SAME_FAILURE_LIMIT = 3
-"""muster ends the job after so many attempts in a row that fail at the same step for the same reason.
+"""muster ends the job after this many consecutive attempts that fail at the same step for the same reason.
 
-The script or its data probably causes such failures.
+The cause is probably the script or its data.
 """
 
 SHORT_ATTEMPT_SECONDS = 30.0
@@ -76,20 +76,20 @@ class LastRestart:
 class Restart:
     """The decision that another attempt follows, at least `backoff_seconds` after `failed_at` (Unix seconds).
 
-    `allowance` is a text for users about the used restarts. `resize` is why muster changes the number of nodes, if that
-    is the reason for the restart.
+    `budget_text` tells users which part of the budget is used: "1 of 3". `resize` is why muster changes the number of
+    nodes; "" if the restart has another reason.
     """
 
     counts_as: RestartBudget
     failed_at: float
     backoff_seconds: float
-    allowance: str
+    budget_text: str
     resize: str = ""
 
 
 @dataclass(frozen=True)
 class NoRestart:
-    """The decision that the job ends. `reason` is for users; "" for a job without a failure policy."""
+    """The decision that the job ends. `reason` is a text for users; "" for a job without a failure policy."""
 
     reason: str = ""
 
@@ -175,7 +175,7 @@ def _matches_rule(rule: FailureRule, end: End) -> bool:
 
 def _is_script_error(end: End) -> bool:
     # The agent reports that it can't work: its image, its network or its folders are wrong.
-    if end.subject is Subject.NODE or end.reason in _START_ERRORS:
+    if end.kind is EndKind.NODE or end.reason in _START_ERRORS:
         return True
     if end.step:
         return False

@@ -1,16 +1,16 @@
-"""Decide from when the status mentions why the steps of a rank are not counted."""
+"""Decide when the status begins to show why a rank's steps are not counted."""
 
 from muster.core.facts import RankFacts
 
 STEP_COUNT_DELAY_SECONDS = 30.0
-"""The status mentions a missing step count only after this time, because importing torch takes seconds."""
+"""The status shows the reason of a missing step count only after this time, because importing torch takes seconds."""
 
 _EARLY_REASONS = ("NotHooked", "NoTorch")
 """Reasons that also apply to a rank that has just started."""
 
 
 def find_no_step_reason_time(rank: RankFacts) -> float | None:
-    """Return from when the status may mention the rank's reason, in Unix seconds; None: not before the rank starts."""
+    """Return when the status may first show the rank's reason (Unix seconds); None while the rank has not started."""
     if rank.report.no_step_reason not in _EARLY_REASONS:
         return 0.0
     return None if rank.started_at is None else rank.started_at + STEP_COUNT_DELAY_SECONDS

@@ -1,7 +1,9 @@
-"""Find stragglers: ranks whose steps keep them busy for longer than the others, which wait for them in collectives.
+"""Find stragglers: ranks that are busy for longer in each step than the others.
+
+The others wait for them in collectives.
 
 The busy time of a step is its time without the waits for other ranks. The agents report the median of each rank's last
-steps, so one slow step makes no straggler.
+steps, so one slow step does not make a rank a straggler.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +15,7 @@ from muster.api.status.status import Status
 from muster.api.status.stragglers import StragglerRecord
 from muster.api.timestamps import parse_untrusted_timestamp
 from muster.core.facts import JobFacts, NodeFacts, RankFacts
-from muster.core.failure.ends import STRAGGLER, End, Subject
+from muster.core.failure.ends import STRAGGLER, End, EndKind
 from muster.core.failure.failure import Failure
 from muster.core.restarts import NoRestart, find_restart, find_rule, read_last_restart
 from muster.core.world import compute_world_size, find_node_of_rank
@@ -23,16 +25,16 @@ SLOW_FACTOR = 1.5
 """A rank whose busy time is at least this many times the median is a straggler."""
 
 END_FACTOR = 1.25
-"""A straggler remains one until its busy time is below this many times the median.
+"""A rank stays a straggler until its busy time is below this many times the median.
 
-So the list doesn't change all the time for a rank near the limit.
+Otherwise a rank near the limit would change the list all the time.
 """
 
 MIN_EXCESS_SECONDS = 0.01
-"""A rank with a smaller difference to the median is no straggler, because very short steps vary by chance."""
+"""A rank with a smaller difference from the median is not a straggler, because very short steps vary by chance."""
 
 MAX_BUSY_SECONDS = 86400.0
-"""muster ignores a longer busy time, which must be forged."""
+"""muster ignores a longer busy time, because it must be forged."""
 
 REPLACE_SECONDS = 60.0
 """A straggler fails the attempt after this time, if a rule of the failure policy has the reason Straggler."""
@@ -75,8 +77,8 @@ def find_stragglers(
     if not slow:
         return None
     slow.sort(key=lambda rank: (-rank.busy_seconds, rank.rank))
-    found = Stragglers(tuple(slow), tuple(_find_slow_nodes(measured, slow)), median, now)
-    return found if record is None or record.attempt != attempt else _with_recorded_values(found, record)
+    stragglers = Stragglers(tuple(slow), tuple(_find_slow_nodes(measured, slow)), median, now)
+    return stragglers if record is None or record.attempt != attempt else _keep_recorded_values(stragglers, record)
 
 
 def find_straggler_failure(
@@ -121,7 +123,7 @@ def _find_measured_ranks(facts: JobFacts, attempt: int, now: float) -> Iterator[
         if agent is None or node.is_idle or facts.is_silent(node, now):
             continue
         if agent.report.attempt == attempt and agent.report.phase == AgentPhase.RUNNING:
-            yield from (found for rank in agent.ranks if (found := _read_measurement(node, rank)) is not None)
+            yield from (measured for rank in agent.ranks if (measured := _read_measurement(node, rank)) is not None)
 
 
 def _read_measurement(node: NodeFacts, rank: RankFacts) -> Straggler | None:
@@ -147,15 +149,15 @@ def _read_ranks(record: StragglerRecord) -> tuple[int, ...]:
     return tuple(entry.rank for entry in record.slowest)
 
 
-def _with_recorded_values(found: Stragglers, record: StragglerRecord) -> Stragglers:
+def _keep_recorded_values(stragglers: Stragglers, record: StragglerRecord) -> Stragglers:
     """Keep the values in the status while the set of ranks stays the same, because each report differs slightly."""
     recorded = {entry.rank: entry.busy_seconds for entry in record.slowest}
-    ranks = [replace(rank, busy_seconds=recorded.get(rank.rank, rank.busy_seconds)) for rank in found.ranks]
-    is_same = len(found.ranks) == record.count and recorded.keys() <= {rank.rank for rank in ranks}
+    ranks = [replace(rank, busy_seconds=recorded.get(rank.rank, rank.busy_seconds)) for rank in stragglers.ranks]
+    is_same = len(stragglers.ranks) == record.count and recorded.keys() <= {rank.rank for rank in ranks}
     if not is_same:
-        return found
+        return stragglers
     ranks.sort(key=lambda rank: (rank.rank not in recorded, -rank.busy_seconds, rank.rank))
-    return Stragglers(tuple(ranks), found.nodes, record.median_seconds, parse_untrusted_timestamp(record.since))
+    return Stragglers(tuple(ranks), stragglers.nodes, record.median_seconds, parse_untrusted_timestamp(record.since))
 
 
 def _was_replaced(previous: Status, node: int) -> bool:
@@ -168,7 +170,7 @@ def _make_failure(job: Job, facts: JobFacts, number: int, line: str, since: floa
     node = facts.nodes[min(find_node_of_rank(job, number), len(facts.nodes) - 1)]
     at = since + REPLACE_SECONDS
     step = next((rank.report.step for rank in node.ranks if rank.report.rank == number), None)
-    end = End(Subject.RANK, node.node, node.name, at, rank=number, reason=STRAGGLER, lines=(line,), step=step)
+    end = End(EndKind.RANK, node.node, node.name, at, rank=number, reason=STRAGGLER, lines=(line,), step=step)
     return Failure(at, (end,))
 
 

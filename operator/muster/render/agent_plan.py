@@ -1,7 +1,7 @@
 """Render the plan that every agent of a job receives."""
 
 from muster.api.spec.job import Job
-from muster.core.fence import fence_seconds
+from muster.core.fence import get_fence_seconds
 from muster.core.hangs import find_timeout
 from muster.core.members import count_nodes_with_spares
 from muster.core.world import get_procs_per_node
@@ -44,6 +44,6 @@ def render_plan(job: Job, collector_url: str, collector_ca: str) -> schema.Plan:
         network_check=spec.network.check,
         has_code=spec.source is not None,
         hang_seconds=find_timeout(job),
-        fence_seconds=fence_seconds(job),
+        fence_seconds=get_fence_seconds(job),
         warm_start=spec.warm_start == "Auto",
     )

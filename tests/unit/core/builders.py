@@ -9,6 +9,7 @@ from muster.api.spec.job import Job, Metadata, Spec
 from muster.api.spec.launcher import LauncherSpec
 from muster.api.status.status import Status
 from muster.core.decide import decide
+from muster.core.fact_completion import complete_facts
 from muster.core.facts import (
     AgentFacts,
     JobFacts,
@@ -21,7 +22,6 @@ from muster.core.facts import (
     RankFacts,
     StopRequest,
 )
-from muster.core.inference import infer
 from muster.core.judge import judge
 from muster.core.status.summarise import summarise
 from muster_worker.contract.schema import (
@@ -232,7 +232,7 @@ def facts(*nodes: NodeFacts, stop: StopRequest | None = None) -> JobFacts:
 
 def compute_status(job: Job, previous: Status, facts: JobFacts, now: float) -> Status:
     """Return the status that follows `previous`. Raises AssertionError if a message breaks a rule."""
-    facts = infer(job, previous, facts, now)
+    facts = complete_facts(job, previous, facts, now)
     outcome = judge(job, previous, facts, now)
     return check_messages(summarise(job, previous, facts, outcome, decide(job, facts, outcome, now, 1), now))
 

@@ -7,7 +7,7 @@ from muster.api.spec.job import Job
 from muster.api.status.reader import read_status
 from muster.api.yaml.serialise import serialise_status
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
-from muster.core.fence import fence_seconds
+from muster.core.fence import get_fence_seconds
 from muster.core.members import count_nodes_with_spares
 from muster_worker.contract.schema import FENCED, AgentPhase, AgentProblem, Report
 from unit.core.simulated import SimulatedNode, World
@@ -125,7 +125,7 @@ class DisturbedWorld(World):
 
     def facts(self) -> JobFacts:
         """Return the facts with the fence seconds of the job's failure policy."""
-        return replace(super().facts(), fence_seconds=fence_seconds(self.job))
+        return replace(super().facts(), fence_seconds=get_fence_seconds(self.job))
 
     def restart_operator(self) -> None:
         """Start another operator, which reads the status from JSON as from the API server."""
@@ -137,6 +137,6 @@ class DisturbedWorld(World):
 
 def new_disturbed_world(job: Job) -> tuple[DisturbedWorld, list[DisturbedNode]]:
     """Return a world for the job, and its nodes."""
-    seconds = fence_seconds(job)
+    seconds = get_fence_seconds(job)
     nodes = [DisturbedNode(number, 2, fence_seconds=seconds) for number in range(count_nodes_with_spares(job))]
     return DisturbedWorld(job, [*nodes]), nodes

@@ -7,10 +7,10 @@ from muster.api.status.status import Status
 from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, SendCommand
 from muster.core.decide import decide
 from muster.core.edited_source import RequestedSource
+from muster.core.fact_completion import complete_facts
 from muster.core.facts import AgentFacts, JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState, StopRequest
-from muster.core.failure.problems import lost_at
+from muster.core.failure.problems import find_loss_time
 from muster.core.failure.termination_log import read_termination_message
-from muster.core.inference import infer
 from muster.core.judge import judge
 from muster.core.members import set_node_count
 from muster.core.reports.merge import merge_report
@@ -330,7 +330,7 @@ class World:
     def reconcile(self, *, applied: int | None = None) -> tuple[Action, ...]:
         """Decide, write the status and apply the actions. For `applied` see `run_round`."""
         self._record_lost_nodes()
-        facts = infer(self.job, self.status, self.facts(), self.now)
+        facts = complete_facts(self.job, self.status, self.facts(), self.now)
         job = set_node_count(self.job, facts)
         outcome = judge(job, self.status, facts, self.now)
         actions = decide(job, facts, outcome, self.now, self.leader_term)
@@ -345,7 +345,7 @@ class World:
         """Store when nodes were lost, as the backends do: a lost machine that returns stays lost."""
         facts = self.facts()
         for entry, node in zip(self.nodes, facts.nodes, strict=True):
-            at = lost_at(node, facts)
+            at = find_loss_time(node, facts)
             if at is not None and self.now >= at:
                 entry.lost_at = at
 
@@ -357,7 +357,7 @@ class World:
 
     def decide_again(self, previous: Status) -> tuple[Action, ...]:
         """Return the decision for the current facts and the status `previous`."""
-        facts = infer(self.job, previous, self.facts(), self.now)
+        facts = complete_facts(self.job, previous, self.facts(), self.now)
         job = set_node_count(self.job, facts)
         return decide(job, facts, judge(job, previous, facts, self.now), self.now, self.leader_term)
 
@@ -389,7 +389,7 @@ class World:
 
     @property
     def is_over(self) -> bool:
-        facts = infer(self.job, self.status, self.facts(), self.now)
+        facts = complete_facts(self.job, self.status, self.facts(), self.now)
         return judge(set_node_count(self.job, facts), self.status, facts, self.now).ends_job and all(
             entry.has_no_agent for entry in facts.nodes
         )

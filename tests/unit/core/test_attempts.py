@@ -5,8 +5,8 @@ import pytest
 from muster.api.status.status import Condition, Status
 from muster.core.actions import CreateNode, SendCommand
 from muster.core.decide import decide
+from muster.core.fact_completion import complete_facts
 from muster.core.facts import JobFacts, ProcessFacts, ProcessState
-from muster.core.inference import infer
 from muster.core.judge import judge
 from muster.core.outcome import Verdict
 from unit.core.builders import (
@@ -81,14 +81,14 @@ def test_reports_restore_the_attempt_and_the_start_time(previous: Status) -> Non
 @pytest.mark.parametrize("job_facts", [SILENT_FACTS, MISSING_FACTS], ids=["silent", "missing"])
 def test_ranks_without_reports_are_not_started_again(job_facts: JobFacts) -> None:
     previous = running_status()
-    inferred = infer(job(), previous, job_facts, T0 + 60)
-    actions = decide(job(), inferred, judge(job(), previous, inferred, T0 + 60), T0 + 60, 2)
+    completed = complete_facts(job(), previous, job_facts, T0 + 60)
+    actions = decide(job(), completed, judge(job(), previous, completed, T0 + 60), T0 + 60, 2)
     assert not [action for action in actions if isinstance(action, CreateNode | SendCommand)]
 
 
 def test_missing_pods_fail_a_job_that_had_started() -> None:
     previous = running_status()
-    outcome = judge(job(), previous, infer(job(), previous, MISSING_FACTS, T0 + 60), T0 + 60)
+    outcome = judge(job(), previous, complete_facts(job(), previous, MISSING_FACTS, T0 + 60), T0 + 60)
     assert outcome.verdict is Verdict.FAILED
 
 

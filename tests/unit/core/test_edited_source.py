@@ -12,8 +12,8 @@ from muster.api.status.source import SourceStatus
 from muster.api.status.status import RESTARTING
 from muster.core.actions import SendCommand
 from muster.core.edited_source import NO_MEMORY_FOR_SOURCE, RequestedSource
+from muster.core.fact_completion import complete_facts
 from muster.core.facts import Problem
-from muster.core.inference import infer
 from muster.core.judge import judge
 from muster.core.status.summarise import summarise
 from muster_worker.contract.schema import CommandKind
@@ -138,7 +138,7 @@ def test_the_status_says_that_the_ranks_wait_for_memory_for_their_code() -> None
     while world.status.phase != RESTARTING:
         run_rounds(world)
     problem = Problem(NO_MEMORY_FOR_SOURCE, "The ranks wait for their edited code: no memory")
-    facts = infer(world.job, world.status, replace(world.facts(), problem=problem), world.now)
+    facts = complete_facts(world.job, world.status, replace(world.facts(), problem=problem), world.now)
     outcome = judge(world.job, world.status, facts, world.now)
     status = summarise(world.job, world.status, facts, outcome, (), world.now)
     assert (

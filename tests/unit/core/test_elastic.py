@@ -14,10 +14,10 @@ from muster.api.status.elastic import ElasticStatus
 from muster.api.status.restarts import NO_RESTARTS, RestartRecord
 from muster.api.status.status import Status
 from muster.api.timestamps import parse_timestamp
-from muster.core.elastic import ResizeInput, choose_elastic_members, find_growth_time, find_resize
+from muster.core.elastic import ResizeInput, choose_elastic_members, explain_resize, find_growth_time
+from muster.core.fact_completion import complete_facts
 from muster.core.facts import NodeFacts, ProcessState
 from muster.core.gang_release import find_next_release_time
-from muster.core.inference import infer
 from muster.core.judge import judge
 from muster.core.members import parse_members, set_node_count
 from muster.core.outcome import Verdict
@@ -336,7 +336,7 @@ def test_a_node_that_can_not_start_does_not_prevent_others_from_joining() -> Non
         job_facts = replace(facts(ready_node(0), ready_node(1)), non_members=(ready_node(2), other), desired_nodes=4)
         non_members = size_with_reports(ELASTIC, 4, job_facts.non_members, LATE).facts.nodes
         running = Status(attempt=1, phase="Running", start_time="2025-11-21T04:05:05Z")
-        resize = find_resize(new_elastic_world(4).job, running, replace(job_facts, non_members=non_members), LATE)
+        resize = explain_resize(new_elastic_world(4).job, running, replace(job_facts, non_members=non_members), LATE)
         assert (resize is not None) == joins, other
 
 
@@ -346,7 +346,7 @@ def test_a_late_node_starts_in_place_of_an_unschedulable_one() -> None:
     late_facts = size_with_reports(
         ELASTIC, 3, (ready_node(0), pending_node(1), ready_node(2), missing_node(3)), deadline + 500
     ).facts
-    job_facts = infer(a_job, RESTARTING.model_copy(update={"members": "0-2"}), late_facts, deadline + 500)
+    job_facts = complete_facts(a_job, RESTARTING.model_copy(update={"members": "0-2"}), late_facts, deadline + 500)
     assert [node.node for node in job_facts.nodes] == [0, 2]
     outcome = judge(set_node_count(a_job, job_facts), RESTARTING, job_facts, deadline + 500)
     assert outcome.verdict is Verdict.UNDECIDED
@@ -358,7 +358,7 @@ def test_an_elastic_gang_is_released_unless_min_nodes_are_scheduled() -> None:
         a_job = elastic_job.model_copy(
             update={"spec": elastic_job.spec.model_copy(update={"queue": Queue(volcano="a")})}
         )
-        job_facts = infer(
+        job_facts = complete_facts(
             a_job, FIRST, facts(scheduled_node(0), scheduled_node(1), pending_node(2), missing_node(3)), START
         )
         assert (find_next_release_time(set_node_count(a_job, job_facts), job_facts, START) is not None) == releases

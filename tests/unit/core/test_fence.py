@@ -6,8 +6,8 @@ import pytest
 
 from muster.api.spec.failure_policy import FailurePolicy
 from muster.core.facts import JobFacts, ProcessState
-from muster.core.failure.problems import LOST_SECONDS, lost_at
-from muster.core.fence import OLD_POD_MAY_RUN, fence_seconds
+from muster.core.failure.problems import LOST_SECONDS, find_loss_time
+from muster.core.fence import OLD_POD_MAY_RUN, get_fence_seconds
 from muster_worker.contract.schema import AgentPhase, AgentProblem
 from unit.core.builders import HEARTBEAT_SECONDS, START, T0, agent, job, node
 from unit.core.simulated import NOT_READY_SECONDS, World
@@ -41,17 +41,17 @@ def test_a_node_is_lost_once_its_agent_has_stopped_its_ranks(
     silent_node = node(1, agent_facts)
     silent_node = replace(silent_node, process=replace(silent_node.process, unreachable_since=START + unreachable))
     facts = JobFacts(T0, (silent_node,), HEARTBEAT_SECONDS, fence_seconds=of_policy)
-    assert lost_at(silent_node, facts) == START + expected
+    assert find_loss_time(silent_node, facts) == START + expected
 
 
 def test_a_job_with_one_node_or_without_a_policy_has_no_fence() -> None:
     def fence_with_policy(nodes: int) -> float:
         plain = job(nodes)
-        return fence_seconds(
+        return get_fence_seconds(
             plain.model_copy(update={"spec": plain.spec.model_copy(update={"failure_policy": POLICY})})
         )
 
-    assert (fence_with_policy(1), fence_with_policy(2), fence_seconds(job(2))) == (0.0, 45.0, 0.0)
+    assert (fence_with_policy(1), fence_with_policy(2), get_fence_seconds(job(2))) == (0.0, 45.0, 0.0)
 
 
 def test_a_lost_node_is_replaced_if_another_one_still_reports() -> None:

@@ -164,7 +164,7 @@ def test_each_release_has_its_own_event() -> None:
     assert second.placement.releases == 2
     assert ", for the 2nd time " in second.message
     (event,) = list_new_events(first, second)
-    assert event.occasion == "2"
+    assert event.deduplication_key == "2"
 
 
 def test_a_suspension_clears_the_record_of_releases() -> None:

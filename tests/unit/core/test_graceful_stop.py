@@ -12,9 +12,9 @@ from muster.api.status.restarts import RestartRecord, Restarts
 from muster.api.status.status import Condition, Status
 from muster.core.actions import SendCommand
 from muster.core.decide import FAILURE_GRACE_SECONDS, decide
+from muster.core.fact_completion import complete_facts
 from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
 from muster.core.graceful_stop import UNDECIDED_STOP_CALL, add_stop_call, find_stop_call
-from muster.core.inference import infer
 from muster.core.judge import judge
 from muster.core.outcome import Outcome, Verdict
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind
@@ -68,8 +68,8 @@ def sent_commands(
     a_job: Job, current: JobFacts, now: float = START + 10, previous: Status = STARTED
 ) -> dict[int, Command]:
     """Return the commands that muster sends now, by node."""
-    inferred = infer(a_job, previous, current, now)
-    actions = decide(a_job, inferred, judge(a_job, previous, inferred, now), now, 1)
+    completed = complete_facts(a_job, previous, current, now)
+    actions = decide(a_job, completed, judge(a_job, previous, completed, now), now, 1)
     return {number: entry.command for entry in actions if isinstance(entry, SendCommand) for number in entry.nodes}
 
 
@@ -167,7 +167,7 @@ def node_that_saved(number: int, at: float = 12.0) -> NodeFacts:
 
 
 def judge_job(a_job: Job, previous: Status, job_facts: JobFacts, now: float = START + 20) -> Outcome:
-    return judge(a_job, previous, infer(a_job, previous, job_facts, now), now)
+    return judge(a_job, previous, complete_facts(a_job, previous, job_facts, now), now)
 
 
 _CONDITION = Condition(
@@ -227,11 +227,11 @@ def test_the_next_attempt_has_no_stop_call() -> None:
     )
     restarts = Restarts(total=1, failures=0, disruptions=1, replacement=0, is_pending=True, history=(record,))
     previous = Status(attempt=2, restarts=restarts, observed_generation=3)
-    inferred = infer(
+    completed = complete_facts(
         make_job(policy=FailurePolicy()), previous, facts(node_that_saved(0), node_that_saved(1)), START + 20
     )
-    assert [entry.is_ready for entry in inferred.nodes] == [True, True]
-    assert [entry.agent and entry.agent.report.stop_call for entry in inferred.nodes] == [None, None]
+    assert [entry.is_ready for entry in completed.nodes] == [True, True]
+    assert [entry.agent and entry.agent.report.stop_call for entry in completed.nodes] == [None, None]
 
 
 @dataclass

@@ -8,7 +8,7 @@ from muster.api.spec.failure_policy import FailurePolicy, FailureRule
 from muster.api.status.status import Condition
 from muster.core.facts import StopRequest
 from muster.core.hangs import STALL_SECONDS
-from muster.core.status.conditions import NO_RECENT_STEP, STEP_SECONDS
+from muster.core.status.conditions import NO_RECENT_STEP, NO_STEP_SECONDS
 from muster_worker.contract.collectives import GroupCollective
 from unit.core.builders import T0, job
 from unit.core.simulated import SimulatedNode, SimulatedRank, World
@@ -128,7 +128,7 @@ def test_the_condition_names_the_last_step_before_the_ranks_count_as_hanging() -
     world = start_training(None)
     train_for(world, 8, hanging=(2, 3))
     step = all_ranks(world)[2].step
-    hang_for(world, STEP_SECONDS)
+    hang_for(world, NO_STEP_SECONDS)
     assert (stalled_condition(world).status, stalled_condition(world).reason) == ("False", NO_RECENT_STEP)
     assert stalled_condition(world).message.startswith("At least one rank has completed no step since 2025-")
     assert stalled_condition(world).message.endswith(f"(its last one was step {step})")

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from muster.api.status.status import Status
 from muster.core.actions import SendCommand
 from muster.core.decide import decide
+from muster.core.fact_completion import complete_facts
 from muster.core.facts import NodeFacts
-from muster.core.inference import infer
 from muster.core.judge import judge
 from muster.core.outcome import NETWORK_MISMATCH, Verdict
 from muster.core.peers import find_network_mismatch, select_peers
@@ -177,7 +177,7 @@ def test_networks_that_may_connect_the_nodes(nodes: tuple[NodeFacts, ...]) -> No
 
 def test_a_network_mismatch_fails_the_job_before_its_start() -> None:
     current, at = facts(node_with_links(0, eth_link(1)), node_with_links(1, IPV6_LINKS[2])), START
-    outcome = judge(job(), Status(), infer(job(), Status(), current, at), at)
+    outcome = judge(job(), Status(), complete_facts(job(), Status(), current, at), at)
     assert (outcome.verdict, outcome.reason, outcome.has_started) == (Verdict.FAILED, NETWORK_MISMATCH, False)
     commands = [action for action in decide(job(), current, outcome, at, 1) if isinstance(action, SendCommand)]
     assert {action.command.kind for action in commands} == {CommandKind.EXIT}

@@ -11,7 +11,7 @@ from muster.api.status.restarts import NO_RESTARTS, RestartRecord
 from muster.api.status.status import Status
 from muster.api.timestamps import format_timestamp_milliseconds
 from muster.core.facts import Problem, ProcessState
-from muster.core.failure.ends import End, Subject
+from muster.core.failure.ends import End, EndKind
 from muster.core.failure.failure import Failure
 from muster.core.restarts import Restart, find_restart
 from support.searches import examples
@@ -327,7 +327,7 @@ def test_only_successive_attempts_count_as_failures_at_the_same_step(
     restarts = NO_RESTARTS.model_copy(update={"history": history})
     previous = Status(attempt=attempts[-1] + 1, start_time=format_timestamp_milliseconds(T0), restarts=restarts)
     world = start_world(FailurePolicy(max_restarts=10))
-    end = End(Subject.RANK, 1, "digits-1", T0 + 1000.0, rank=2, exit_code=7, step=5)
+    end = End(EndKind.RANK, 1, "digits-1", T0 + 1000.0, rank=2, exit_code=7, step=5)
     result = find_restart(world.job, previous, Failure(T0 + 1000.0, (end,)), None)
     assert isinstance(result, Restart) is is_restarted
 

@@ -14,10 +14,10 @@ from muster.cli.board.restart_lines import format_restarts
 from muster.cli.board.spare_line import format_spares
 from muster.core.actions import CreateNode, RemoveNode
 from muster.core.decide import decide
+from muster.core.fact_completion import complete_facts
 from muster.core.facts import NodeFacts, Problem, ProcessFacts, ProcessState
 from muster.core.failure.problems import FETCHING_FILES, LOST_SECONDS, UNSCHEDULABLE
 from muster.core.fence import OLD_POD_MAY_RUN
-from muster.core.inference import infer
 from muster.core.judge import judge
 from muster.core.members import describe_replaced_members, find_replaced_members, parse_members
 from muster.core.non_members import BACKOFF_SECONDS
@@ -358,7 +358,7 @@ def test_a_released_gang_also_deletes_its_spare() -> None:
     a_job = new_world_with_spares(nodes=3).job
     nodes = (scheduled_node(0), pending_node(1), pending_node(2), scheduled_node(3))
     at = START + a_job.spec.startup_timeout_seconds + 60
-    job_facts = infer(a_job, FIRST, facts(*nodes), at)
+    job_facts = complete_facts(a_job, FIRST, facts(*nodes), at)
     assert [entry.node for entry in job_facts.nodes] == [0, 3, 2]
     actions = decide(a_job, job_facts, judge(a_job, FIRST, job_facts, at), at, 1)
     assert [action.node for action in actions if isinstance(action, RemoveNode)] == [0, 3, 2, 1]
@@ -366,7 +366,7 @@ def test_a_released_gang_also_deletes_its_spare() -> None:
 
 def test_members_are_created_before_spares() -> None:
     world = new_world_with_spares()
-    job_facts = infer(world.job, FIRST, world.facts(), START)
+    job_facts = complete_facts(world.job, FIRST, world.facts(), START)
     actions = decide(world.job, job_facts, judge(world.job, FIRST, job_facts, START), START, 1)
     assert [action.node for action in actions if isinstance(action, CreateNode)] == [0, 1, 2]
 

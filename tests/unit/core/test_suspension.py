@@ -8,8 +8,8 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Condition, Status
 from muster.core.actions import Action, CreateNode, RemoveNode, SendCommand
 from muster.core.decide import decide, find_requeue_time
+from muster.core.fact_completion import complete_facts
 from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
-from muster.core.inference import infer
 from muster.core.judge import judge
 from muster.core.outcome import Outcome, Verdict
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind
@@ -57,12 +57,12 @@ STARTED = Status(attempt=1, start_time="2025-11-21T04:05:05Z", observed_generati
 
 
 def judge_job(a_job: Job, previous: Status, job_facts: JobFacts, now: float = START + 10) -> Outcome:
-    return judge(a_job, previous, infer(a_job, previous, job_facts, now), now)
+    return judge(a_job, previous, complete_facts(a_job, previous, job_facts, now), now)
 
 
 def decide_actions(a_job: Job, previous: Status, job_facts: JobFacts, now: float = START + 10) -> list[Action]:
-    inferred = infer(a_job, previous, job_facts, now)
-    return list(decide(a_job, inferred, judge(a_job, previous, inferred, now), now, 1))
+    completed = complete_facts(a_job, previous, job_facts, now)
+    return list(decide(a_job, completed, judge(a_job, previous, completed, now), now, 1))
 
 
 def exited_node(number: int) -> NodeFacts:

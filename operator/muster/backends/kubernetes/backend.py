@@ -22,8 +22,8 @@ from muster.collector.trust.attempt_credentials import with_credentials
 from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveSurplusPod, SendCommand
 from muster.core.edited_source import RequestedSource
 from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
-from muster.core.failure.problems import LOST_SECONDS, lost_at
-from muster.core.fence import fence_seconds
+from muster.core.failure.problems import LOST_SECONDS, find_loss_time
+from muster.core.fence import get_fence_seconds
 from muster.core.members import count_nodes_with_spares
 from muster.diagnose.kubernetes.node_facts import is_caused_by_muster, missing_process, with_agent_report
 from muster.diagnose.kubernetes.start_problems import CONFIG_MISSING
@@ -91,7 +91,7 @@ class KubernetesBackend:
             has_outdated_pods=any(pod_entry.pod.spec_hash != job_state.spec_hash(job) for pod_entry in existing),
             collector_started_at=self._collector_started_at,
             problem=job_state.source_problem,
-            fence_seconds=fence_seconds(job),
+            fence_seconds=get_fence_seconds(job),
         )
         return self._mark_lost_nodes(job_state, facts, [last_pod for _, last_pod in nodes])
 
@@ -99,7 +99,7 @@ class KubernetesBackend:
         """Record which nodes are lost. A lost node stays lost, even if its agent reports again."""
         nodes = list(facts.nodes)
         for index, (node, last_pod) in enumerate(zip(facts.nodes, pods, strict=True)):
-            lost_since = lost_at(node, facts)
+            lost_since = find_loss_time(node, facts)
             if lost_since is not None and last_pod is not None and self.clock() >= lost_since:
                 job_state.lost_since.setdefault(last_pod.pod.uid, lost_since)
                 nodes[index] = replace(node, process=replace(node.process, lost_at=lost_since))

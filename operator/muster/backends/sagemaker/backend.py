@@ -175,7 +175,7 @@ class SageMakerBackend:
             name_conflict=observed.name_conflict,
             observed_location=observed.observed_location,
             search_failure=job_state.search_failure,
-            is_unsent=self._is_unsent(metadata, previous, job_state),
+            is_request_unsent=self._is_unsent(metadata, previous, job_state),
         )
 
     def _is_unsent(self, metadata: Metadata, previous: Status, job_state: JobState) -> bool:

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from muster.api.spec.job import Job
-from muster.core.fence import fence_seconds
+from muster.core.fence import get_fence_seconds
 from muster_worker.contract.schema import Command, CommandKind, Credentials
 
 SEED_BYTES = 32
@@ -50,7 +50,7 @@ def with_credentials(job: Job, command: Command, seed: bytes) -> Command:
         return command
     if job.spec.launcher.chosen_launcher.runs_on_first_node:
         command = replace(command, credentials=derive(seed, command.job_uid, command.attempt))
-    if fence_seconds(job):
+    if get_fence_seconds(job):
         command = replace(command, ping_key=derive_ping_key(seed, command.job_uid, command.attempt))
     return command
 

@@ -92,7 +92,7 @@ async def _count_jobs(recorder: Recorder, sources: Sources) -> Totals:
         if not resource.waits_for_memory:
             totals.add(label(resource.namespace), backend_of(resource), resource.status)
     for identity in sources.waiting():
-        totals.add_waiting(label(identity.namespace), UNKNOWN_BACKEND)
+        totals.add_job_waiting_for_memory(label(identity.namespace), UNKNOWN_BACKEND)
     return totals
 
 

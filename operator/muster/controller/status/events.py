@@ -140,8 +140,8 @@ def _is_after(time: str, oldest: float) -> bool:
 def make_event(resource: Resource, event: JobEvent, identity: str, now: float) -> Object:
     """Return the Event's body. Its name depends only on `event` and the resource. `now` is in Unix seconds."""
     at = format_timestamp(now)
-    occasion = event.message if event.occasion is None else event.occasion
-    value = (resource.uid, event.type, event.reason, event.since, occasion)
+    deduplication_key = event.message if event.deduplication_key is None else event.deduplication_key
+    value = (resource.uid, event.type, event.reason, event.since, deduplication_key)
     name = f"{resource.name}.{hashlib.sha256('|'.join(value).encode()).hexdigest()[:16]}"
     return {
         "apiVersion": "v1",

@@ -12,8 +12,8 @@ NODE_STOPPED = "NodeStopped"
 STRAGGLER = "Straggler"
 
 
-class Subject(StrEnum):
-    """The kind of process that ended. NODE is an agent that could not start or complete its work."""
+class EndKind(StrEnum):
+    """What ended. NODE is an agent that could not start or complete its work."""
 
     RANK = "Rank"
     LAUNCHER = "Launcher"
@@ -25,10 +25,11 @@ class Subject(StrEnum):
 class End:
     """The end of one rank, launcher or agent at `at` (Unix seconds). `rank` is set for ranks, `name` for launchers.
 
-    If muster detected the end late, `since` is the earliest possible time of the end.
+    `stopped` is set if muster stopped the process. If muster detected the end late, `since` is the earliest possible
+    time of the end.
     """
 
-    subject: Subject
+    kind: EndKind
     node: int
     node_name: str
     at: float
@@ -51,7 +52,7 @@ class End:
         return self.at if self.since is None else min(self.since, self.at)
 
     @property
-    def is_good(self) -> bool:
+    def is_success(self) -> bool:
         """Whether the process exited by itself with code 0."""
         return self.exit_code == 0 and self.reason is None and not self.stopped
 
@@ -60,7 +61,7 @@ class End:
         """The reason of a failure, as a CamelCase word."""
         if self.reason is not None:
             return self.reason
-        if self.subject is Subject.LAUNCHER:
+        if self.kind is EndKind.LAUNCHER:
             return "LauncherFailed"
         # The rank had already failed before muster stopped it.
         return "RankFailed" if self.signal is None or self.stopped else "RankKilled"
@@ -88,9 +89,9 @@ def build_problem_end(facts: JobFacts, node: NodeFacts) -> End | None:
         return None
     problem = agent.report.problem
     lines = (problem.message,)
-    # Ranks can't cause an agent's problem, so its time is the job's creation, or the last rank's end.
+    # Ranks can't cause an agent's problem. So its time is the job's creation, or the last rank's end if a rank ended.
     at = max((end.at for end in list_node_rank_ends(node)), default=facts.created_at)
-    return End(Subject.NODE, node.node, node.name, at, reason=problem.reason, lines=lines)
+    return End(EndKind.NODE, node.node, node.name, at, reason=problem.reason, lines=lines)
 
 
 def build_agent_end(node: NodeFacts, at: float, reason: str, *, since: float | None = None) -> End:
@@ -98,7 +99,7 @@ def build_agent_end(node: NodeFacts, at: float, reason: str, *, since: float | N
     process = node.process
     lines = (process.problem.message,) if process.problem is not None else ()
     return End(
-        Subject.AGENT,
+        EndKind.AGENT,
         node.node,
         node.name,
         at,
@@ -115,7 +116,7 @@ def _build_rank_end(node: NodeFacts, rank: RankFacts) -> End:
     report = rank.report
     last_report_at = node.agent.last_report_at if node.agent is not None else 0.0
     return End(
-        Subject.RANK,
+        EndKind.RANK,
         node.node,
         node.name,
         rank.ended_at if rank.ended_at is not None else last_report_at,
@@ -139,7 +140,7 @@ def build_launcher_end(node: NodeFacts) -> End | None:
         return None
     end = launcher.end
     return End(
-        Subject.LAUNCHER,
+        EndKind.LAUNCHER,
         node.node,
         node.name,
         launcher.ended_at,

@@ -10,7 +10,7 @@ from functools import cached_property
 from muster.api.spec.job import Job
 from muster.core.facts import JobFacts
 from muster.core.failure import rank_output
-from muster.core.failure.ends import End, Subject, list_rank_ends
+from muster.core.failure.ends import End, EndKind, list_rank_ends
 from muster.core.failure.mpi_ends import find_mpi_causes, follows_early_end, is_root_cause_uncertain
 from muster.core.failure.secondary_failures import find_possible_causes, is_secondary
 from muster.core.world import compute_world_size, is_mpi
@@ -56,9 +56,9 @@ class Failure:
         return (rank, node) in self._early_exit_keys
 
     @cached_property
-    def lost_nodes(self) -> frozenset[int]:
+    def failed_nodes(self) -> frozenset[int]:
         """The nodes that failed as a whole."""
-        return frozenset(end.node for end in self.root_causes if end.subject is not Subject.RANK)
+        return frozenset(end.node for end in self.root_causes if end.kind is not EndKind.RANK)
 
     @cached_property
     def _root_cause_keys(self) -> frozenset[tuple[int | None, int]]:
@@ -72,7 +72,7 @@ class Failure:
 def find_failure(job: Job, facts: JobFacts, *, has_started: bool) -> Failure | None:
     """Return the job's failure; None if there is none. Later reports may show an earlier root cause.
 
-    `has_started` is set once the gang received its start command.
+    `has_started` is set once the nodes received the start command.
     """
     causes = find_mpi_causes if is_mpi(job) else find_possible_causes
     ends = causes(job, facts, has_started=has_started)
@@ -84,10 +84,10 @@ def find_failure(job: Job, facts: JobFacts, *, has_started: bool) -> Failure | N
     if not is_secondary(root_cause) and not follows_early_end(job, facts, root_cause):
         return Failure(at, same_errors, is_uncertain=is_uncertain)
     # All ranks failed with the same error, so they lost an external service, not a peer.
-    if root_cause.subject is Subject.RANK and len({end.rank for end in same_errors}) == compute_world_size(job) > 1:
+    if root_cause.kind is EndKind.RANK and len({end.rank for end in same_errors}) == compute_world_size(job) > 1:
         return Failure(at, same_errors, is_uncertain=is_uncertain)
     # A rank's process exits after its connections close, so peers may fail first.
-    early = tuple(end for end in list_rank_ends(facts) if end.is_good and end.at <= root_cause.at + WINDOW_SECONDS)
+    early = tuple(end for end in list_rank_ends(facts) if end.is_success and end.at <= root_cause.at + WINDOW_SECONDS)
     return Failure(at, (root_cause,), early, is_uncertain)
 
 
@@ -126,5 +126,5 @@ def _find_same_errors(facts: JobFacts, root_cause: End, ends: tuple[End, ...]) -
     )
 
 
-def _describe_kind(end: End) -> tuple[Subject, int | None, int | None, str | None]:
-    return (end.subject, end.exit_code, end.signal, end.reason)
+def _describe_kind(end: End) -> tuple[EndKind, int | None, int | None, str | None]:
+    return (end.kind, end.exit_code, end.signal, end.reason)

@@ -1,7 +1,7 @@
 """Find the cause of an MPI job's failure, although mpirun kills all ranks once one has failed.
 
 Open MPI sends the other ranks SIGTERM and, 1 s later, SIGKILL. Hydra (MPICH, Intel MPI) sends SIGKILL at once, also to
-their wrappers. So only the first killed rank can be a cause, and mpirun itself only if no rank explains its end.
+their wrappers. So only the first killed rank can be a cause. mpirun itself is a cause only if no rank explains its end.
 """
 
 import itertools
@@ -11,19 +11,21 @@ from collections.abc import Iterable
 from muster.api.spec.job import Job
 from muster.core.facts import JobFacts
 from muster.core.failure import rank_output
-from muster.core.failure.ends import End, Subject, build_launcher_end, list_rank_ends, sort_ends
+from muster.core.failure.ends import End, EndKind, build_launcher_end, list_rank_ends, sort_ends
 from muster.core.failure.secondary_failures import find_node_failures, is_secondary
 from muster.core.world import is_mpi
 from muster_worker.contract.schema import EndReason
 
-SKEW_SECONDS = 0.25
-"""An end may seem this much earlier than its cause on another node, because reports take time to arrive."""
+REPORT_DELAY_SECONDS = 0.25
+"""An end may seem this much earlier than its cause on another node, because the cause's report may arrive later."""
 
-MOMENT_SECONDS = 0.005
+MIN_ORDER_SECONDS = 0.005
 """The order of two events on one node is not reliable if they are closer than this."""
 
-EARLY_SECONDS = 0.5
-"""Hydra kills the remaining ranks within milliseconds. A longer window would include unrelated kills."""
+HYDRA_KILL_SECONDS = 0.5
+"""Hydra kills the remaining ranks within this time. It needs only milliseconds, and a longer window would include
+unrelated kills.
+"""
 
 CLEANUP_SECONDS = 5.0
 """mpirun takes at most this long to end the remaining ranks."""
@@ -36,7 +38,7 @@ _CLEANUP_SIGNALS = (signal.SIGTERM, signal.SIGKILL)
 
 def find_mpi_causes(job: Job, facts: JobFacts, *, has_started: bool) -> tuple[End, ...]:
     """Return the ends that can be the root cause of an MPI job's failure, ordered by time."""
-    failures = tuple(end for end in list_rank_ends(facts) if not end.is_good and not end.stopped)
+    failures = tuple(end for end in list_rank_ends(facts) if not end.is_success and not end.stopped)
     # A world of the wrong size causes all other failures.
     mismatched = tuple(end for end in failures if end.reason == EndReason.WORLD_SIZE_MISMATCH)
     if mismatched:
@@ -52,7 +54,7 @@ def find_mpi_causes(job: Job, facts: JobFacts, *, has_started: bool) -> tuple[En
         own = ()
     own_times = tuple(end.at for end in own if not is_secondary(end))
     if own_times:
-        return sort_ends([*own, *external, *(end for end in killed if end.at < own_times[0] - SKEW_SECONDS)])
+        return sort_ends([*own, *external, *(end for end in killed if end.at < own_times[0] - REPORT_DELAY_SECONDS)])
     # mpirun ended its ranks because it failed itself, or because a node was lost.
     if launcher is not None:
         return _sort_by_earliest_time([launcher, *external])
@@ -72,7 +74,7 @@ def is_root_cause_uncertain(job: Job, facts: JobFacts, end: End) -> bool:
 
     Messages name the root cause only when later reports can't change it.
     """
-    if not is_mpi(job) or end.subject is not Subject.RANK or not (_looks_killed_by_mpirun(end) or _has_lost_peer(end)):
+    if not is_mpi(job) or end.kind is not EndKind.RANK or not (_looks_killed_by_mpirun(end) or _has_lost_peer(end)):
         return False
     return not _all_have_reported(facts)
 
@@ -84,11 +86,11 @@ def is_secondary_failure(job: Job, end: End) -> bool:
 
 def follows_early_end(job: Job, facts: JobFacts, end: End) -> bool:
     """Whether the rank failed because another rank exited with code 0 but without MPI_Finalize."""
-    if not is_mpi(job) or end.subject is not Subject.RANK or not (_looks_killed_by_mpirun(end) or _has_lost_peer(end)):
+    if not is_mpi(job) or end.kind is not EndKind.RANK or not (_looks_killed_by_mpirun(end) or _has_lost_peer(end)):
         return False
     # A rank loses a peer only if the peer ended, perhaps before the peer's exit. But a kill may have other causes.
-    earliest, latest = (-SKEW_SECONDS, CLEANUP_SECONDS) if _has_lost_peer(end) else (0.0, EARLY_SECONDS)
-    return any(other.is_good and earliest <= end.at - other.at <= latest for other in list_rank_ends(facts))
+    earliest, latest = (-REPORT_DELAY_SECONDS, CLEANUP_SECONDS) if _has_lost_peer(end) else (0.0, HYDRA_KILL_SECONDS)
+    return any(other.is_success and earliest <= end.at - other.at <= latest for other in list_rank_ends(facts))
 
 
 def _has_lost_peer(end: End) -> bool:
@@ -112,7 +114,7 @@ def _find_own_failures(failures: tuple[End, ...]) -> tuple[End, ...]:
 
 
 def _find_first_killed(failures: tuple[End, ...]) -> tuple[End, ...]:
-    """Return the first killed rank, which mpirun had no reason to kill; () without one."""
+    """Return the first killed rank, because mpirun had no reason to kill it; () without a killed rank."""
     killed = (end for end in failures if _looks_killed_by_mpirun(end) and not is_secondary(end))
     return tuple(itertools.islice(killed, 1))
 
@@ -120,7 +122,7 @@ def _find_first_killed(failures: tuple[End, ...]) -> tuple[End, ...]:
 def _find_launcher_cause(facts: JobFacts, failures: tuple[End, ...]) -> End | None:
     """Return the end of mpirun; None if a rank explains it."""
     launcher = build_launcher_end(facts.nodes[0])
-    if launcher is None or launcher.is_good or _was_launcher_stopped(facts):
+    if launcher is None or launcher.is_success or _was_launcher_stopped(facts):
         return None
     # A node that has not reported its end yet may have the rank that explains mpirun's end.
     if not _all_have_reported(facts):
@@ -144,18 +146,18 @@ def _is_explained(launcher: End, failures: tuple[End, ...]) -> bool:
     """
     # The ranks die with a killed mpirun.
     if launcher.signal is not None:
-        return failures[0].at < launcher.at - SKEW_SECONDS
+        return failures[0].at < launcher.at - REPORT_DELAY_SECONDS
     if rank_output.mentions_failed_rank(launcher.lines) or _has_same_exit(launcher, failures[0]):
         return True
     # The rank that called MPI_Abort is unknown, because Hydra killed all ranks in any order.
     if rank_output.contains_abort(launcher.lines):
         return False
     # Only Hydra kills ranks before it ends, and it may crash meanwhile.
-    return failures[:1] == _find_first_killed(failures) and failures[0].at < launcher.at - MOMENT_SECONDS
+    return failures[:1] == _find_first_killed(failures) and failures[0].at < launcher.at - MIN_ORDER_SECONDS
 
 
 def _was_launcher_stopped(facts: JobFacts) -> bool:
-    """Whether muster had begun to stop the gang when mpirun ended."""
+    """Whether muster had begun to stop the ranks when mpirun ended."""
     agent = facts.nodes[0].current_agent
     return agent is not None and agent.launcher is not None and agent.launcher.end.stopped
 

@@ -67,7 +67,7 @@ def may_still_report(node: NodeFacts, facts: JobFacts, now: float) -> bool:
     return at is not None and now < at
 
 
-def lost_at(node: NodeFacts, facts: JobFacts) -> float | None:
+def find_loss_time(node: NodeFacts, facts: JobFacts) -> float | None:
     """Return when the node counts as lost if no report arrives; None if the cluster shows no sign of a loss."""
     process = node.process
     if process.lost_at is not None:
@@ -87,10 +87,10 @@ def lost_at(node: NodeFacts, facts: JobFacts) -> float | None:
 def mark_if_lost(node: NodeFacts, facts: JobFacts, previous: Status, now: float, *, has_started: bool) -> NodeFacts:
     """Return the node, marked as ended if its Kubernetes node is lost at `now` (Unix seconds).
 
-    `has_started` is set once the gang received its start command. Before that, and during a suspension, the node
+    `has_started` is set once the nodes received the start command. Before that, and during a suspension, the node
     becomes MISSING, so that it can be replaced.
     """
-    at = lost_at(node, facts)
+    at = find_loss_time(node, facts)
     if at is None or now < at:
         return node
     is_terminating = node.process.is_terminating or node.process.state is ProcessState.MISSING
@@ -108,16 +108,16 @@ def mark_if_lost(node: NodeFacts, facts: JobFacts, previous: Status, now: float,
     return replace(node, process=replace(lost, problem=problem))
 
 
-def with_problem(node: NodeFacts, facts: JobFacts, now: float) -> NodeFacts:
+def add_silence_problem(node: NodeFacts, facts: JobFacts, now: float) -> NodeFacts:
     """Return the node with the problem that follows from its missing reports at `now` (Unix seconds), if any."""
     at = find_unreachable_time(node, facts)
     # A problem that the backend observed is more precise.
     if node.process.problem is not None:
-        return _with_largest_rank(node)
+        return _add_largest_rank(node)
     if at is not None and now >= at:
-        return _with_problem(node, _UNREACHABLE)
+        return _set_problem(node, _UNREACHABLE)
     silence_problem = _find_silence_problem(node, facts, now)
-    return node if silence_problem is None else _with_problem(node, silence_problem)
+    return node if silence_problem is None else _set_problem(node, silence_problem)
 
 
 def _find_silence_problem(node: NodeFacts, facts: JobFacts, now: float) -> Problem | None:
@@ -135,25 +135,24 @@ def _find_silence_problem(node: NodeFacts, facts: JobFacts, now: float) -> Probl
     return Problem(NODE_SILENT, f"{since}; {kube_node} may be down or cut off")
 
 
-def _with_largest_rank(node: NodeFacts) -> NodeFacts:
+def _add_largest_rank(node: NodeFacts) -> NodeFacts:
     """Add the rank with the most memory in the last report, because the kernel may kill the whole container."""
     problem, agent = node.process.problem, node.current_agent
     if problem is None or problem.reason not in (OOM_KILLED, CONTAINER_KILLED) or agent is None:
         return node
-    largest = max(agent.ranks, key=_memory_bytes, default=None)
-    if largest is None or not _memory_bytes(largest):
+    largest = max(agent.ranks, key=_get_memory_bytes, default=None)
+    if largest is None or not _get_memory_bytes(largest):
         return node
-    text = (
-        f"{problem.message}; rank {largest.report.rank} used the most memory: {_memory_bytes(largest) / 2**20:,.0f} MiB"
-    )
-    return _with_problem(node, Problem(problem.reason, text))
+    mebibytes = _get_memory_bytes(largest) / 2**20
+    text = f"{problem.message}; rank {largest.report.rank} used the most memory: {mebibytes:,.0f} MiB"
+    return _set_problem(node, Problem(problem.reason, text))
 
 
-def _memory_bytes(rank: RankFacts) -> int:
+def _get_memory_bytes(rank: RankFacts) -> int:
     return rank.report.rss_bytes or 0
 
 
-def _with_problem(node: NodeFacts, problem: Problem) -> NodeFacts:
+def _set_problem(node: NodeFacts, problem: Problem) -> NodeFacts:
     return replace(node, process=replace(node.process, problem=problem))
 
 

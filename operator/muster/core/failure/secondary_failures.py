@@ -1,4 +1,7 @@
-"""Separate possible root causes from secondary failures, which another end or a command of muster causes."""
+"""Separate possible root causes from secondary failures.
+
+Another end, or a command of muster, causes a secondary failure.
+"""
 
 import signal
 
@@ -10,7 +13,7 @@ from muster.core.failure.ends import (
     NODE_LOST,
     NODE_STOPPED,
     End,
-    Subject,
+    EndKind,
     build_agent_end,
     build_launcher_end,
     build_problem_end,
@@ -24,7 +27,7 @@ from muster_worker.contract.schema import CommandKind, EndReason
 LAUNCHER_LOSS_SECONDS = 1.0
 """Ranks die at most this long after their launcher: twice the delay of a report on a busy node."""
 
-_DELETIONS = frozenset((NODE_LOST, POD_DELETED, PREEMPTED, EVICTED, NODE_SHUTDOWN))
+_DELETION_REASONS = frozenset((NODE_LOST, POD_DELETED, PREEMPTED, EVICTED, NODE_SHUTDOWN))
 """Reasons of deletions by something other than muster."""
 
 _STOP_SIGNAL_NUMBERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -35,7 +38,7 @@ _STOP_EXIT_CODES = frozenset(128 + number for number in _STOP_SIGNAL_NUMBERS)
 def find_possible_causes(job: Job, facts: JobFacts, *, has_started: bool) -> tuple[End, ...]:
     """Return the failures that neither muster nor another end explains, ordered by time.
 
-    `has_started` is set once the gang received its start command.
+    `has_started` is set once the nodes received the start command.
     """
     ends = list(find_node_failures(job, facts, has_started=has_started))
     for node in facts.nodes:
@@ -62,7 +65,7 @@ def is_secondary(end: End) -> bool:
         return False
     # torchrun sends SIGTERM to the other ranks of the node, and scripts may turn that into an exit code.
     if end.signal in _STOP_SIGNALS or end.exit_code in _STOP_EXIT_CODES:
-        return end.subject is not Subject.AGENT
+        return end.kind is not EndKind.AGENT
     # The wrapper reports why the command could not start.
     if end.reason is not None:
         return False
@@ -72,11 +75,11 @@ def is_secondary(end: End) -> bool:
 def _find_failed_processes(node: NodeFacts) -> list[End]:
     """Return the node's failed ranks, and its launcher if the launcher is the cause."""
     ranks = list_node_rank_ends(node)
-    failed = [end for end in ranks if not end.is_good and not end.stopped]
+    failed = [end for end in ranks if not end.is_success and not end.stopped]
     launcher = build_launcher_end(node)
     # The agent kills a launcher that outlives its ranks after a stop.
     was_stopped = node.launcher is not None and node.launcher.end.stopped
-    if launcher is not None and not launcher.is_good and not was_stopped:
+    if launcher is not None and not launcher.is_success and not was_stopped:
         # The ranks die with a killed launcher.
         if launcher.signal is not None and launcher.signal not in _STOP_SIGNALS:
             independent = [end for end in failed if not _died_with_launcher(end, launcher)]
@@ -116,7 +119,8 @@ def _find_lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
         return None
     if process.state is ProcessState.EXITED:
         # All ranks succeeded, and only the last report is missing.
-        if not uploads_to_s3(job) and sum(end.is_good for end in list_node_rank_ends(node)) == get_procs_per_node(job):
+        successes = sum(end.is_success for end in list_node_rank_ends(node))
+        if not uploads_to_s3(job) and successes == get_procs_per_node(job):
             return None
         return _build_lost_agent_end(facts, node, AGENT_LOST)
     # Something other than muster deleted the process after the start.
@@ -126,12 +130,12 @@ def _find_lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
 
 
 def _build_lost_agent_end(facts: JobFacts, node: NodeFacts, reason: str) -> End:
-    """Return the end of an agent whose last report is missing: after its previous report, and before muster noticed."""
+    """Return the end of an agent whose last report is missing. It ended after its previous report."""
     last_report_at, ended_at = _last_report_at(facts, node), node.process.ended_at
     if ended_at is None:
         return build_agent_end(node, last_report_at, reason)
-    is_unseen = node.process.lost_at is not None or node.process.state is ProcessState.MISSING
-    return build_agent_end(node, ended_at, reason, since=last_report_at if is_unseen else None)
+    was_unobserved = node.process.lost_at is not None or node.process.state is ProcessState.MISSING
+    return build_agent_end(node, ended_at, reason, since=last_report_at if was_unobserved else None)
 
 
 def _find_external_stop(node: NodeFacts) -> End | None:
@@ -152,7 +156,7 @@ def find_external_stop_time(node: NodeFacts) -> float | None:
     """Return when something other than muster first tried to stop the agent: it deleted the pod, or sent SIGTERM."""
     process, agent = node.process, node.current_agent
     times = [] if agent is None or agent.terminated_at is None else [agent.terminated_at]
-    is_deleted = process.problem is not None and process.problem.reason in _DELETIONS and process.lost_at is None
+    is_deleted = process.problem is not None and process.problem.reason in _DELETION_REASONS and process.lost_at is None
     if is_deleted and process.deletion_requested_at is not None:
         times.append(process.deletion_requested_at)
     return min(times, default=None)

@@ -53,7 +53,7 @@ def read_termination_message(text: str) -> TerminationMessage | None:
     )
 
 
-def with_termination_message(job: Job, node: NodeFacts) -> NodeFacts:
+def add_termination_message(job: Job, node: NodeFacts) -> NodeFacts:
     """Return the node with facts from the termination log, if the agent's last report was lost."""
     termination = node.process.termination_message
     if termination is None or node.process.state is not ProcessState.EXITED or node.has_ended:

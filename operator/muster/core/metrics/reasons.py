@@ -42,7 +42,7 @@ _SAGEMAKER_REASONS = (
 REASONS = frozenset(
     (*_RANK_REASONS, *_JOB_REASONS, *_NODE_REASONS, *_AGENT_REASONS, *_FILE_REASONS, *_SAGEMAKER_REASONS)
 )
-"""The reasons with which an attempt or a job ends."""
+"""The reasons for which attempts and jobs end."""
 
 
 def label_reason(reason: str) -> str:

@@ -16,7 +16,7 @@ PHASES = frozenset(
 STATES = frozenset((PENDING, STARTING, RUNNING, SUCCEEDED, FAILED, STOPPED, UNKNOWN))
 
 MAX_RANKS = 1_280_000
-"""The largest world. A larger number comes from an edited status."""
+"""The largest world size. A larger number comes from an edited status."""
 
 
 @dataclass
@@ -36,6 +36,6 @@ class Totals:
             state = entry.state if entry.state in STATES else OTHER
             self.ranks[namespace, backend, state] += min(max(entry.count, 0), MAX_RANKS)
 
-    def add_waiting(self, namespace: str, backend: str) -> None:
+    def add_job_waiting_for_memory(self, namespace: str, backend: str) -> None:
         """Add a job that waits for memory: muster has dropped its spec and its status."""
         self.jobs[namespace, backend, REFUSED] += 1

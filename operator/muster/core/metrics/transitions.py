@@ -1,4 +1,4 @@
-"""The changes of a job between two of its statuses, for the metrics."""
+"""Compare two statuses of a job, and find the events that the metrics count."""
 
 from dataclasses import dataclass
 
@@ -9,10 +9,13 @@ from muster.core.restarts import PLANNED_RESTARTS
 from muster.core.status.views import FAILED
 
 MAX_SECONDS = 366 * 24 * 3600.0
-"""Longer times come from an edited status, and a single one would make the sum of a histogram useless."""
+"""The metrics ignore longer times.
+
+They come from an edited status, and one would make the sum of a histogram useless.
+"""
 
 _SUSPENDED_BY_USER = "Suspended"
-"""The reason of an earlier training job that ended because of a suspension."""
+"""The reason in the record of a training job that ended because a user suspended the job."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def _find_restart(before: Status, after: Status) -> tuple[str, str | None] | Non
 
 
 def _find_last_training_job(status: Status) -> tuple[str | None, int]:
-    """Return why the previous training job ended, and its attempt; on SageMaker only."""
+    """Return why the previous SageMaker training job ended, and its attempt; None and 0 on other backends."""
     record = None if status.backend is None else status.backend.sagemaker
     if record is None or not record.earlier:
         return None, 0

@@ -14,7 +14,7 @@ from muster.core.reports.check_rank_records import find_collectives_problem, fin
 from muster_worker.contract.network import MAX_LINKS
 from muster_worker.contract.schema import MAX_METRICS, AgentPhase, RankReport, RankState, Report
 
-CLOCK_SLACK = 300.0
+CLOCK_TOLERANCE_SECONDS = 300.0
 """An event may seem this many seconds older than the job, because the API server's clock may differ."""
 
 MAX_WORD_CHARS = 256
@@ -42,9 +42,9 @@ class JobShape:
     """Properties of a job that are known without reports.
 
     `created_at` is in Unix seconds. `namespace` is "" without a cluster. `has_fixed_ranks` is set if a node has the
-    same ranks in every attempt. Otherwise a node may report the ranks of any one node, and `infer` drops ranks that
-    are not its own. `agents` is the number of agents that report, if it is lower than `nodes`, because an elastic job
-    may have more nodes later.
+    same ranks in every attempt. Otherwise a node may report the ranks of any one node, and `complete_facts` drops ranks
+    that are not its own. `agents` is the number of agents that report. It is lower than `nodes` in an elastic job that
+    may grow.
     """
 
     job_uid: str
@@ -229,7 +229,7 @@ def _check_metrics(report: Report, shape: JobShape, _: float) -> str | None:
 
 def _check_ages(report: Report, shape: JobShape, at: float) -> str | None:
     # The earliest end is the root cause of a job's failure, so no event may be in the future or before the job.
-    oldest = max(0.0, at - shape.created_at) + CLOCK_SLACK
+    oldest = max(0.0, at - shape.created_at) + CLOCK_TOLERANCE_SECONDS
     for index, rank in enumerate(report.ranks):
         for name in ("started_age", "ended_age", "step_age", "first_step_age", "phase_ended_age"):
             age = getattr(rank, name)

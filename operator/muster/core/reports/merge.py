@@ -1,8 +1,8 @@
 """Merge a report into the facts about a node's agent. Neither the order nor the repetition of reports matters.
 
 Each part of the reports of one attempt has a merge rule that doesn't depend on their order. The report with the highest
-sequence number wins. An end is final. Steps only rise. The time of an event is the earliest estimate, because a delayed
-report makes an event seem later.
+sequence number wins. An end is final. A step count never falls. The time of an event is the earliest estimate, because
+a delayed report makes an event seem later.
 """
 
 import math
@@ -15,10 +15,10 @@ from muster_worker.contract.schema import LauncherEnd, RankReport, RankState, Re
 
 def merge_report(agent: AgentFacts | None, report: Report, at: float) -> AgentFacts:
     """Return the facts after `report` arrived at `at` (Unix seconds)."""
-    return _from_report(report, at) if agent is None else _merge_facts(agent, _from_report(report, at))
+    return _build_agent_facts(report, at) if agent is None else _merge_facts(agent, _build_agent_facts(report, at))
 
 
-def _from_report(report: Report, at: float) -> AgentFacts:
+def _build_agent_facts(report: Report, at: float) -> AgentFacts:
     launcher = report.launcher
     return AgentFacts(
         report=report,
@@ -101,12 +101,12 @@ def _merge_ranks(newer: Iterable[RankFacts], older: Iterable[RankFacts]) -> tupl
 
 def _merge_rank(one: RankFacts, other: RankFacts) -> RankFacts:
     newer, older = (one, other) if _is_newer_rank(one, other) else (other, one)
-    ended, stepped = _select_first_end(newer, older), _select_most_steps(newer, older)
+    end_source, step_source = _select_first_end(newer, older), _select_most_steps(newer, older)
     return RankFacts(
-        report=_with_end_and_step(newer.report, ended.report, stepped.report),
+        report=_replace_end_and_step(newer.report, end_source.report, step_source.report),
         started_at=_select_earliest(newer.started_at, older.started_at),
-        ended_at=ended.ended_at,
-        highest_step_at=stepped.highest_step_at,
+        ended_at=end_source.ended_at,
+        highest_step_at=step_source.highest_step_at,
         last_step_at=_select_latest_estimate(newer, older, newer.last_step_at, older.last_step_at),
         phase_ended_at=_select_latest_estimate(newer, older, newer.phase_ended_at, older.phase_ended_at),
         first_step_at=_select_earliest(newer.first_step_at, older.first_step_at),
@@ -121,18 +121,18 @@ def _select_latest_estimate(
     return value if newer.sequence != older.sequence else _select_earliest(value, earlier)
 
 
-def _with_end_and_step(report: RankReport, ended: RankReport, stepped: RankReport) -> RankReport:
-    if ended is report and stepped is report:
+def _replace_end_and_step(report: RankReport, end_source: RankReport, step_source: RankReport) -> RankReport:
+    if end_source is report and step_source is report:
         return report
     return replace(
         report,
-        state=ended.state if ended.state == RankState.EXITED else report.state,
-        exit_code=ended.exit_code,
-        signal=ended.signal,
-        reason=ended.reason,
-        stopped=ended.stopped,
-        step=stepped.step,
-        first_script_step=stepped.first_script_step,
+        state=end_source.state if end_source.state == RankState.EXITED else report.state,
+        exit_code=end_source.exit_code,
+        signal=end_source.signal,
+        reason=end_source.reason,
+        stopped=end_source.stopped,
+        step=step_source.step,
+        first_script_step=step_source.first_script_step,
     )
 
 
@@ -140,8 +140,8 @@ def _is_newer_rank(one: RankFacts, other: RankFacts) -> bool:
     if one.sequence != other.sequence:
         return one.sequence > other.sequence
     # The agent reused the sequence number. Compare only the fields without a merge rule.
-    return repr(_with_end_and_step(one.report, _NO_END, _NO_END)) >= repr(
-        _with_end_and_step(other.report, _NO_END, _NO_END)
+    return repr(_replace_end_and_step(one.report, _NO_END, _NO_END)) >= repr(
+        _replace_end_and_step(other.report, _NO_END, _NO_END)
     )
 
 

@@ -18,24 +18,24 @@ from muster.core.status.truncate import truncate_message
 from muster.core.status.views import NOT_REPORTED, RUNNING, STARTING, UNKNOWN, StatusInput
 
 ACCEPTED = "Accepted"
-"""The condition that says whether the operator runs the current spec."""
+"""The condition that shows whether the operator runs the current spec."""
 
 NODES_NOT_PLACED = "NodesNotPlaced"
 """The reason while pods wait to be scheduled without a known problem, which is normal for some time."""
 
-REMARKS = "ValidWithRemarks"
+VALID_WITH_REMARKS = "ValidWithRemarks"
 """The reason of a valid spec that has fields without effect."""
 
 NO_PROBLEM_KNOWN = "NoProblemKnown"
 """The reason while the ranks run and neither the agents nor the cluster reports a problem."""
 
 WAITING = "Waiting"
-"""The reason while the job waits for resources, a node, files or a report, which needs no action of a user."""
+"""The reason while the job waits for resources, a node, files or a report. It needs no action by a user."""
 
 NO_RECENT_STEP = "NoRecentStep"
-"""The reason while a rank completes no step for some minutes. It may evaluate, write a checkpoint, or hang."""
+"""The reason while a rank completes no step for some minutes: it may evaluate, write a checkpoint, or hang."""
 
-STEP_SECONDS = 300.0
+NO_STEP_SECONDS = 300.0
 """The condition has the reason NoRecentStep after this time without a completed step."""
 
 _RESULTS = {Verdict.SUCCEEDED: "succeeded", Verdict.FAILED: "failed", Verdict.STOPPED: "was stopped"}
@@ -100,7 +100,7 @@ def _build_accepted_condition(status_input: StatusInput) -> ConditionState:
     warnings = (*facts.warnings, *describe_source(status_input.outcome.source, facts.requested_source))
     if warnings:
         return ConditionState(
-            ACCEPTED, True, REMARKS, truncate_message(f"The resource is valid; {'; '.join(warnings)}")
+            ACCEPTED, True, VALID_WITH_REMARKS, truncate_message(f"The resource is valid; {'; '.join(warnings)}")
         )
     return ConditionState(ACCEPTED, True, "Valid", "The resource is valid")
 
@@ -151,7 +151,7 @@ def _build_stalled_condition(status_input: StatusInput, message: str) -> Conditi
     if problem is not None and problem.reason not in TRANSIENT_REASONS:
         return ConditionState("Stalled", True, problem.reason, truncate_message(problem.message))
     shared = status_input.shared_problems
-    # Of the problems of an ended job, only silent agents matter.
+    # After the job's end, only silent agents matter.
     lasting = tuple(entry for entry in shared if not entry.is_transient and _is_relevant(outcome, entry))
     if lasting:
         return ConditionState("Stalled", True, lasting[0].problem.reason, _join_sentences(lasting))
@@ -173,7 +173,7 @@ def _describe_not_stalled(status_input: StatusInput) -> tuple[str, str]:
     if wait:
         return WAITING, wait
     last_step = _find_oldest_step(status_input)
-    if last_step is not None and status_input.now >= last_step[0] + STEP_SECONDS:
+    if last_step is not None and status_input.now >= last_step[0] + NO_STEP_SECONDS:
         highest_step_at, step = last_step
         text = f"At least one rank has completed no step since {format_timestamp(highest_step_at)}"
         return NO_RECENT_STEP, f"{text} (its last one was step {step})"
@@ -238,11 +238,13 @@ def _build_suspended_condition(status_input: StatusInput) -> ConditionState:
     return ConditionState(SUSPENDED, False, "NotSuspended", "spec.suspend is not true")
 
 
-def _build_final_condition(kind: str, verdicts: tuple[Verdict, ...], outcome: Outcome, message: str) -> ConditionState:
+def _build_final_condition(
+    condition_type: str, verdicts: tuple[Verdict, ...], outcome: Outcome, message: str
+) -> ConditionState:
     if outcome.verdict in (Verdict.UNDECIDED, Verdict.SUSPENDED, Verdict.RESTARTING):
-        return ConditionState(kind, False, "NotOver", "The job has not ended")
+        return ConditionState(condition_type, False, "NotOver", "The job has not ended")
     if outcome.verdict not in verdicts:
-        return ConditionState(kind, False, f"Not{kind}", f"The job {_RESULTS[outcome.verdict]}")
+        return ConditionState(condition_type, False, f"Not{condition_type}", f"The job {_RESULTS[outcome.verdict]}")
     if not outcome.is_idle:
-        return ConditionState(kind, False, STOPPING, "muster is stopping the remaining ranks")
-    return ConditionState(kind, True, outcome.reason, message)
+        return ConditionState(condition_type, False, STOPPING, "muster is stopping the remaining ranks")
+    return ConditionState(condition_type, True, outcome.reason, message)

@@ -11,7 +11,7 @@ from muster.core.failure.ends import STRAGGLER
 from muster.core.gang_release import GANG_RELEASED
 from muster.core.members import MAX_NODES_WITH_SPARES, describe_replaced_members, find_replaced_members, parse_members
 from muster.core.restarts import PLANNED_RESTARTS, RESIZED
-from muster.core.status.conditions import NODES_NOT_PLACED, REMARKS
+from muster.core.status.conditions import NODES_NOT_PLACED, VALID_WITH_REMARKS
 from muster.core.status.truncate import truncate_message
 
 SPARE_USED = "SpareUsed"
@@ -22,14 +22,15 @@ class JobEvent:
     """An event: `reason` is a CamelCase word, `message` a line that is short enough for Kubernetes.
 
     `since` is the event's time in the status (RFC 3339), which later statuses keep. Kubernetes stores events with the
-    same reason and `occasion` as one event. If `occasion` is None, their messages have to be equal, too.
+    same reason and `deduplication_key` as one event. If `deduplication_key` is None, their messages have to be equal,
+    too.
     """
 
     type: Literal["Normal", "Warning"]
     reason: str
     message: str
     since: str
-    occasion: str | None = None
+    deduplication_key: str | None = None
 
 
 def list_new_events(previous: Status, status: Status) -> tuple[JobEvent, ...]:
@@ -65,7 +66,11 @@ def _list_transition_events(previous: Status, status: Status) -> Iterator[JobEve
     if releases > _count_releases(previous) and status.placement is not None:
         text = _get_condition(status, "Scheduled").message
         yield JobEvent(
-            "Warning", GANG_RELEASED, truncate_message(text), status.placement.released_at, occasion=str(releases)
+            "Warning",
+            GANG_RELEASED,
+            truncate_message(text),
+            status.placement.released_at,
+            deduplication_key=str(releases),
         )
     last = status.last_restart
     if last is not None and _count_restarts(status) > _count_restarts(previous):
@@ -73,9 +78,9 @@ def _list_transition_events(previous: Status, status: Status) -> Iterator[JobEve
         yield JobEvent("Normal" if last.reason in PLANNED_RESTARTS else "Warning", RESTARTING, text, last.at)
     if _get_last_started_attempt(status) > _get_last_started_attempt(previous) and status.start_time is not None:
         # The message about the previous training job may become more detailed later.
-        occasion = None if status.backend is None else str(status.attempt)
+        deduplication_key = None if status.backend is None else str(status.attempt)
         since = status.start_time if last is None else last.at
-        yield JobEvent("Normal", "Started", _describe_start(status), since, occasion)
+        yield JobEvent("Normal", "Started", _describe_start(status), since, deduplication_key)
         yield from _list_spare_events(status, since)
         yield from _list_resize_events(status, since)
     if _became_true(previous, status, SUSPENDED):
@@ -104,7 +109,7 @@ def _list_spare_events(status: Status, since: str) -> Iterator[JobEvent]:
         return
     subject = "A spare takes the place of a node" if len(replaced) == 1 else "Spares take the place of nodes"
     text = f"{subject} in attempt {status.attempt}: {describe_replaced_members(replaced)}"
-    yield JobEvent("Normal", SPARE_USED, text, since, occasion=str(status.attempt))
+    yield JobEvent("Normal", SPARE_USED, text, since, deduplication_key=str(status.attempt))
 
 
 def _list_resize_events(status: Status, since: str) -> Iterator[JobEvent]:
@@ -115,7 +120,7 @@ def _list_resize_events(status: Status, since: str) -> Iterator[JobEvent]:
     before, after = (_count_members(text) for text in (last.members, status.members))
     if before and after and before != after:
         text = f"Attempt {status.attempt} has {pluralize(after, 'node')} instead of {before}"
-        yield JobEvent("Normal", RESIZED, text, since, occasion=str(status.attempt))
+        yield JobEvent("Normal", RESIZED, text, since, deduplication_key=str(status.attempt))
 
 
 def _count_members(text: str | None) -> int:
@@ -141,7 +146,9 @@ def _list_slow_network_events(previous: Status, status: Status) -> Iterator[JobE
     if check is None or since is None or check.slow_count == 0:
         return
     if previous.attempt != status.attempt or _get_network_check(previous) != check:
-        yield JobEvent("Warning", "SlowNetwork", truncate_message(check.message), since, occasion=str(status.attempt))
+        yield JobEvent(
+            "Warning", "SlowNetwork", truncate_message(check.message), since, deduplication_key=str(status.attempt)
+        )
 
 
 def _list_straggler_events(previous: Status, status: Status) -> Iterator[JobEvent]:
@@ -154,8 +161,8 @@ def _list_straggler_events(previous: Status, status: Status) -> Iterator[JobEven
 def _list_warning_events(previous: Status, status: Status) -> Iterator[JobEvent]:
     """Report fields of the spec without effect: once, and again when they change."""
     accepted = _get_condition(status, "Accepted")
-    if accepted.reason == REMARKS and _has_changed_to(previous, status, "Accepted", "True"):
-        yield JobEvent("Warning", REMARKS, truncate_message(accepted.message), accepted.last_transition_time)
+    if accepted.reason == VALID_WITH_REMARKS and _has_changed_to(previous, status, "Accepted", "True"):
+        yield JobEvent("Warning", VALID_WITH_REMARKS, truncate_message(accepted.message), accepted.last_transition_time)
 
 
 def _get_network_check(status: Status) -> NetworkCheck | None:
@@ -184,30 +191,30 @@ def _list_problem_events(previous: Status, status: Status) -> Iterator[JobEvent]
     """Report each problem of nodes once."""
     current = {
         entry.reason: entry
-        for kind, problem in (("Scheduled", "False"), ("Stalled", "True"))
-        if (entry := _get_condition(status, kind)).status == problem and entry.reason not in _NORMAL_REASONS
+        for condition_type, problem in (("Scheduled", "False"), ("Stalled", "True"))
+        if (entry := _get_condition(status, condition_type)).status == problem and entry.reason not in _NORMAL_REASONS
     }
-    before = {_get_condition(previous, kind).reason for kind in ("Scheduled", "Stalled")}
+    before = {_get_condition(previous, condition_type).reason for condition_type in ("Scheduled", "Stalled")}
     # Report a repeated failure of a container only once; the status has its latest message.
     since = _get_condition(status, SUSPENDED).last_transition_time
     for reason, entry in current.items():
         if reason not in before:
-            yield JobEvent("Warning", reason, truncate_message(entry.message), since, occasion="")
+            yield JobEvent("Warning", reason, truncate_message(entry.message), since, deduplication_key="")
 
 
 _NORMAL_REASONS = frozenset((NODES_NOT_PLACED, GANG_RELEASED, SUSPENDED))
 
 
-def _became_true(previous: Status, status: Status, kind: str) -> bool:
+def _became_true(previous: Status, status: Status, condition_type: str) -> bool:
     """Whether the condition has become true."""
-    return _get_condition(status, kind).status == "True" != _get_condition(previous, kind).status
+    return _get_condition(status, condition_type).status == "True" != _get_condition(previous, condition_type).status
 
 
-def _has_changed_to(previous: Status, status: Status, kind: str, to: str) -> bool:
-    before, after = _get_condition(previous, kind), _get_condition(status, kind)
+def _has_changed_to(previous: Status, status: Status, condition_type: str, to: str) -> bool:
+    before, after = _get_condition(previous, condition_type), _get_condition(status, condition_type)
     return after.status == to and (before.status, before.message) != (to, after.message)
 
 
-def _get_condition(status: Status, kind: str) -> Condition:
-    absent = Condition(type=kind, status="Unknown", reason="", last_transition_time="")
-    return next((entry for entry in status.conditions if entry.type == kind), absent)
+def _get_condition(status: Status, condition_type: str) -> Condition:
+    absent = Condition(type=condition_type, status="Unknown", reason="", last_transition_time="")
+    return next((entry for entry in status.conditions if entry.type == condition_type), absent)

@@ -6,7 +6,7 @@ from collections import Counter
 from muster.api.plurals import pluralize
 from muster.api.spec.job import Job
 from muster.core.failure import rank_output
-from muster.core.failure.ends import NODE_LOST, NODE_STOPPED, STRAGGLER, End, Subject
+from muster.core.failure.ends import NODE_LOST, NODE_STOPPED, STRAGGLER, End, EndKind
 from muster.core.failure.failure import Failure
 from muster.core.failure.problems import OOM_KILLED
 from muster.core.hangs import HUNG
@@ -34,7 +34,7 @@ MAX_RANGE_CHARS = 60
 """The maximum length of the list of ranks in a sentence. The status lists all ranks in byState."""
 
 _WORLD_SIZE_TEXT = "the job asks for"
-"""A part of the agents' and rank wrappers' message about a wrong world size."""
+"""A part of the message of agents and rank wrappers about a wrong world size."""
 
 _CUT_OFF = "cut off"
 _STOPPED_TEXT = "stopped"
@@ -47,7 +47,7 @@ _STATE_TEXTS = {
     UNKNOWN: "unknown",
 }
 
-_ENDS_BY_REASON = {
+_END_TEXTS_BY_REASON = {
     EndReason.COMMAND_NOT_FOUND: "could not start",
     EndReason.COMMAND_NOT_EXECUTABLE: "could not start",
     EndReason.WRAPPER_LOST: "was lost with the process that watched it",
@@ -56,16 +56,16 @@ _ENDS_BY_REASON = {
     STRAGGLER: "was slower than the others",
 }
 
-_IDLE = frozenset((*_STATE_TEXTS.values(), _CUT_OFF, _STOPPED_TEXT, _STILL_RUNNING))
+_IDLE_TEXTS = frozenset((*_STATE_TEXTS.values(), _CUT_OFF, _STOPPED_TEXT, _STILL_RUNNING))
 
-_CRASHES = frozenset((signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGSYS))
+_CRASH_SIGNALS = frozenset((signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGSYS))
 
 
 def describe_job_failure(job: Job, failure: Failure, views: tuple[RankView, ...]) -> str:
     """Describe `failure` in one sentence without a full stop."""
     sentence = _describe_early_exit(failure) if failure.early_exits else _describe_root_causes(job, failure)
     # mpirun starts the ranks of all nodes, so the ranks of its own node count as other ranks, too.
-    counts_own_node = is_mpi(job) and failure.first.subject is Subject.LAUNCHER
+    counts_own_node = is_mpi(job) and failure.first.kind is EndKind.LAUNCHER
     if counts_own_node:
         others = describe_other_ranks(views, "rank")
     else:
@@ -78,7 +78,7 @@ def describe_other_ranks(views: tuple[RankView, ...], noun: str = "other") -> st
     if not views:
         return ""
     activities = Counter(_describe_activity(view) for view in views)
-    parts = sorted(activities.items(), key=lambda item: (item[0] in _IDLE, -item[1], item[0]))
+    parts = sorted(activities.items(), key=lambda item: (item[0] in _IDLE_TEXTS, -item[1], item[0]))
     shown = parts[:MAX_ACTIVITIES]
     rest = sum(count for _, count in parts[MAX_ACTIVITIES:])
     texts = [f"{count} {activity}" for activity, count in shown] + ([f"{rest} elsewhere"] if rest else [])
@@ -97,11 +97,11 @@ def _describe_root_causes(job: Job, failure: Failure) -> str:
     first = failure.first
     if first.reason == WORLD_SIZE_MISMATCH:
         return _describe_wrong_world_size(job, failure)
-    if first.subject is Subject.RANK:
+    if first.kind is EndKind.RANK:
         return _describe_ranks(job, failure)
-    if first.subject is Subject.LAUNCHER:
+    if first.kind is EndKind.LAUNCHER:
         return _describe_launchers(job, failure)
-    if first.subject is Subject.NODE:
+    if first.kind is EndKind.NODE:
         return f"{_join_failed_nodes(failure)} can't work: {rank_output.find_error_line(first.lines)}"
     return _describe_agent(failure)
 
@@ -113,7 +113,7 @@ def _describe_wrong_world_size(job: Job, failure: Failure) -> str:
     # The message already names both world sizes.
     if _WORLD_SIZE_TEXT in sentence:
         return sentence
-    if first.subject is Subject.NODE:
+    if first.kind is EndKind.NODE:
         return f"{describe_requested_world(job)}, but on {_join_failed_nodes(failure)} {sentence}"
     return f"{describe_requested_world(job)}, but rank {first.rank} on {first.node_name} has another world size"
 
@@ -167,7 +167,7 @@ def _describe_early_exit(failure: Failure) -> str:
     activity = first.activity or rank_output.find_collective(first.lines)
     activity_text = add_preposition(rank_output.sanitize_line(activity, limit=MAX_ACTIVITY_CHARS)) if activity else ""
     where = f" {activity_text}" if activity_text else ""
-    subject = f"rank {first.rank}" if first.subject is Subject.RANK else rank_output.sanitize_line(first.name, limit=64)
+    subject = f"rank {first.rank}" if first.kind is EndKind.RANK else rank_output.sanitize_line(first.name, limit=64)
     line = rank_output.find_error_line(first.lines)
     then = f"{subject} on {first.node_name} then {_describe_exit(first)}{where}"
     return f"{sentence}; {then}: {line}" if line else f"{sentence}; {then}"
@@ -175,8 +175,8 @@ def _describe_early_exit(failure: Failure) -> str:
 
 def _describe_failed_end(end: End) -> str:
     """Describe how a root cause ended. Its exit code or signal alone may mislead."""
-    if end.reason in _ENDS_BY_REASON:
-        return _ENDS_BY_REASON[end.reason]
+    if end.reason in _END_TEXTS_BY_REASON:
+        return _END_TEXTS_BY_REASON[end.reason]
     if end.signal is not None and rank_output.contains_abort(end.lines):
         return "called MPI_Abort"
     # The rank failed by itself, and the signal arrived during its exit.
@@ -189,14 +189,14 @@ def _describe_exit(end: End) -> str:
     """Describe the exit code or signal: "failed with exit code 7", "was killed by SIGKILL"."""
     if end.signal is not None:
         name = _get_signal_name(end.signal)
-        return f"crashed with {name}" if end.signal in _CRASHES else f"was killed by {name}"
+        return f"crashed with {name}" if end.signal in _CRASH_SIGNALS else f"was killed by {name}"
     if end.exit_code is None:
         return "was lost"
     return "ended early with exit code 0" if end.exit_code == 0 else f"failed with exit code {end.exit_code}"
 
 
 def _find_error_text(job: Job, end: End) -> str:
-    if is_mpi(job) and end.subject is Subject.LAUNCHER:
+    if is_mpi(job) and end.kind is EndKind.LAUNCHER:
         return rank_output.find_error_text(end.lines)
     line = rank_output.find_error_line(end.lines)
     program = rank_output.sanitize_line(job.spec.command[0], limit=128)
@@ -258,7 +258,7 @@ def _find_other_ranks(failure: Failure, views: tuple[RankView, ...]) -> tuple[Ra
         for view in views
         if not failure.is_root_cause(view.rank, view.node.node)
         and not failure.exited_early(view.rank, view.node.node)
-        and view.node.node not in failure.lost_nodes
+        and view.node.node not in failure.failed_nodes
     )
 
 

@@ -1,7 +1,7 @@
 """Account for the job's time: how much of it was productive, and the causes of the lost time.
 
 The status has the sums up to the time `Goodput.at`. Each new status adds the time since then, from the times in the
-facts. So a restarted operator continues the sums, and they need no extra write of the status.
+facts. So a restarted operator continues the sums. muster never writes the status only for them.
 """
 
 from collections.abc import Iterator
@@ -96,16 +96,16 @@ def _parse_time(text: str | None) -> float | None:
 def _find_devices(status_input: StatusInput) -> _Devices:
     """Return the devices on the scheduled nodes. If a node has no devices, the ranks count as devices."""
     job = status_input.job
-    held = [node for node in status_input.facts.nodes[: count_rank_nodes(job)] if _holds_devices(node)]
-    requested = [node.process.devices for node in held if node.process.devices is not None]
+    scheduled_nodes = [node for node in status_input.facts.nodes[: count_rank_nodes(job)] if _holds_devices(node)]
+    requested = [node.process.devices for node in scheduled_nodes if node.process.devices is not None]
     names = {devices.name for devices in requested}
     spares = [node for node in status_input.facts.non_members if _holds_devices(node)] if job.spec.spares else []
-    if len(requested) == len(held) and len(names) == 1:
+    if len(requested) == len(scheduled_nodes) and len(names) == 1:
         # The pods of spares are equal to the others.
         count, per_node = sum(devices.count for devices in requested), requested[0].count
         return _Devices(names.pop(), min(MAX_DEVICES, count), min(MAX_DEVICES, len(spares) * per_node))
     procs = get_procs_per_node(job)
-    return _Devices(RANK_DEVICE, min(MAX_DEVICES, len(held) * procs), min(MAX_DEVICES, len(spares) * procs))
+    return _Devices(RANK_DEVICE, min(MAX_DEVICES, len(scheduled_nodes) * procs), min(MAX_DEVICES, len(spares) * procs))
 
 
 def _holds_devices(node: NodeFacts) -> bool:
@@ -167,12 +167,12 @@ def _add_seconds(before: Goodput, seconds: dict[str, float]) -> Goodput:
     lost = {entry.cause: entry for entry in before.lost}
     causes = [cause for cause in CAUSES if cause in lost or seconds.get(cause) or cause == SPARE]
     sums = [
-        _add_lost(lost.get(cause) or LostTime(cause=cause, seconds=0, device_seconds=0), seconds, before.devices)
+        _add_lost_time(lost.get(cause) or LostTime(cause=cause, seconds=0, device_seconds=0), seconds, before.devices)
         for cause in causes
     ]
     productive = seconds.get(PRODUCTIVE, 0.0)
     productive_seconds = _sum_seconds(before.productive_seconds, productive)
-    sums = [_add_spares(entry, before, sum(seconds.values())) if entry.cause == SPARE else entry for entry in sums]
+    sums = [_add_spare_time(entry, before, sum(seconds.values())) if entry.cause == SPARE else entry for entry in sums]
     total = _sum_seconds(productive_seconds, *(entry.seconds for entry in sums))
     return before.model_copy(
         update={
@@ -185,7 +185,7 @@ def _add_seconds(before: Goodput, seconds: dict[str, float]) -> Goodput:
     )
 
 
-def _add_lost(before: LostTime, seconds: dict[str, float], devices: int) -> LostTime:
+def _add_lost_time(before: LostTime, seconds: dict[str, float], devices: int) -> LostTime:
     added = seconds.get(before.cause, 0.0)
     return LostTime(
         cause=before.cause,
@@ -194,8 +194,8 @@ def _add_lost(before: LostTime, seconds: dict[str, float], devices: int) -> Lost
     )
 
 
-def _add_spares(lost: LostTime, before: Goodput, seconds: float) -> LostTime:
-    """Add the device-seconds of the spares. The job itself lost no time by them."""
+def _add_spare_time(lost: LostTime, before: Goodput, seconds: float) -> LostTime:
+    """Add the device-seconds of the spares. Spares cost the job devices but no time."""
     return lost.model_copy(update={"device_seconds": _sum_seconds(lost.device_seconds, seconds * before.spare_devices)})
 
 

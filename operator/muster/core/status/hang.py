@@ -73,9 +73,9 @@ def _describe_activities(hang: Hang) -> str:
 
 
 def _describe_blocked(blocked: BlockedCollective) -> str:
-    ranks, count = blocked.missing, len(blocked.waiting)
+    ranks, count = blocked.missing_ranks, len(blocked.waiting_ranks)
     subject = f"ranks {format_ranges(ranks, MAX_RANGE_CHARS)} have" if len(ranks) > 1 else f"rank {ranks[0]} has"
-    others = f"{count} others have" if count > 1 else f"rank {blocked.waiting[0]} has"
+    others = f"{count} others have" if count > 1 else f"rank {blocked.waiting_ranks[0]} has"
     return f"{subject} not entered {rank_output.sanitize_line(blocked.text)}, as {others}"
 
 

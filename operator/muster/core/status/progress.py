@@ -34,7 +34,7 @@ def build_progress(status_input: StatusInput) -> Progress | None:
     is_running = slowest.state == RUNNING and not status_input.outcome.is_decided
     return Progress(
         step=count_completed_steps(slowest),
-        steps_per_second=_current_speed(status_input, slowest) if is_running else None,
+        steps_per_second=_choose_speed(status_input, slowest) if is_running else None,
         slowest_rank=_find_slowest(count_steps_behind(status_input)),
         metrics=shown,
         metrics_left_out=left_out,
@@ -76,12 +76,12 @@ def count_completed_steps(view: RankView) -> int:
     return view.facts.report.step or 0 if view.facts is not None else 0
 
 
-def _current_speed(status_input: StatusInput, slowest: RankView) -> float | None:
+def _choose_speed(status_input: StatusInput, slowest: RankView) -> float | None:
     # While ranks hang, the average would only approach 0.
-    return 0.0 if status_input.outcome.hang else _steps_per_second(slowest, status_input.previous.progress)
+    return 0.0 if status_input.outcome.hang else _compute_steps_per_second(slowest, status_input.previous.progress)
 
 
-def _steps_per_second(slowest: RankView, before: Progress | None) -> float | None:
+def _compute_steps_per_second(slowest: RankView, before: Progress | None) -> float | None:
     at = slowest.facts.highest_step_at if slowest.facts is not None else None
     if before is None or before.step is None or before.at is None or at is None:
         return before.steps_per_second if before is not None else None
@@ -100,7 +100,7 @@ def _steps_per_second(slowest: RankView, before: Progress | None) -> float | Non
 
 
 def _collect_metrics(job: Job, facts: JobFacts) -> dict[str, float]:
-    """Return the latest value of each metric; metrics of the spec come first. Of equal times, use the lower rank's."""
+    """Return the latest value of each metric; metrics of the spec come first. The lowest rank wins a tie."""
     latest: dict[str, MetricFacts] = {}
     for node in facts.nodes:
         agent = node.current_agent

@@ -10,7 +10,7 @@ ELLIPSIS = ",…"
 
 def format_ranges(ranks: Iterable[int], limit: int = MAX_CHARS) -> str:
     """Write the ranks in order, as ranges; at most `limit` characters, truncated between ranges with an ellipsis."""
-    parts = [f"{first}" if first == last else f"{first}-{last}" for first, last in _find_runs(ranks)]
+    parts = [f"{first}" if first == last else f"{first}-{last}" for first, last in _find_ranges(ranks)]
     text = ",".join(parts)
     if len(text) <= limit:
         return text
@@ -18,11 +18,11 @@ def format_ranges(ranks: Iterable[int], limit: int = MAX_CHARS) -> str:
     return text_start[: text_start.rfind(",")] + ELLIPSIS
 
 
-def _find_runs(ranks: Iterable[int]) -> list[tuple[int, int]]:
-    runs: list[tuple[int, int]] = []
+def _find_ranges(ranks: Iterable[int]) -> list[tuple[int, int]]:
+    ranges: list[tuple[int, int]] = []
     for rank in sorted(set(ranks)):
-        if runs and runs[-1][1] == rank - 1:
-            runs[-1] = (runs[-1][0], rank)
+        if ranges and ranges[-1][1] == rank - 1:
+            ranges[-1] = (ranges[-1][0], rank)
         else:
-            runs.append((rank, rank))
-    return runs
+            ranges.append((rank, rank))
+    return ranges

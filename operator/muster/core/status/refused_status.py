@@ -21,8 +21,8 @@ def make_refused_status(previous: Status, invalid: InvalidResource, generation: 
         return build_ended_status(previous, generation, now)
     message = _format_message(invalid)
     changed = tuple(
-        make_condition(previous, ConditionState(kind, is_true, invalid.reason, message), generation, now)
-        for kind, is_true in _REFUSED_CONDITIONS.items()
+        make_condition(previous, ConditionState(condition_type, is_true, invalid.reason, message), generation, now)
+        for condition_type, is_true in _REFUSED_CONDITIONS.items()
     )
     kept = tuple(entry for entry in previous.conditions if entry.type not in _REFUSED_CONDITIONS)
     conditions = (changed[0], *kept, changed[1])

@@ -33,7 +33,7 @@ def _find_record(status_input: StatusInput) -> RestartRequest | None:
         status_input.facts.restart_request,
     )
     if outcome.restart is not None and outcome.is_restart_requested and not outcome.is_idle:
-        return _begin(before, value or "", outcome.restart)
+        return _begin_request(before, value or "", outcome.restart)
     # The next start comes after the request, so it fulfils the request.
     if value is not None and (outcome.is_restart_due or not status_input.previous.was_started):
         return RestartRequest(value=value)
@@ -42,7 +42,7 @@ def _find_record(status_input: StatusInput) -> RestartRequest | None:
     return None if before is None or is_unused else RestartRequest(value=before.value)
 
 
-def _begin(before: RestartRequest | None, value: str, restart: Restart) -> RestartRequest:
+def _begin_request(before: RestartRequest | None, value: str, restart: Restart) -> RestartRequest:
     if before is not None and before.is_pending:
         return before
     return RestartRequest(

@@ -119,7 +119,7 @@ def _describe_failure(status_input: StatusInput, failure: Failure) -> dict[str, 
         "message": rank_output.sanitize_line(sentence, limit=_MAX_MESSAGE_CHARS),
         "rank": first.rank,
         "node": first.node,
-        "node_name": _node_name(find_node(status_input.facts, first.node).process),
+        "node_name": _get_node_name(find_node(status_input.facts, first.node).process),
         "step": first.step or None,
     }
 
@@ -131,7 +131,7 @@ def _needs_new_pod(node: NodeFacts) -> bool:
     return is_stopped or node.process.state is not ProcessState.RUNNING
 
 
-def _node_name(process: ProcessFacts) -> str | None:
+def _get_node_name(process: ProcessFacts) -> str | None:
     return None if process.kube_node is None else process.kube_node[:MAX_NODE_NAME_CHARS]
 
 

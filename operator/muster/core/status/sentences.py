@@ -94,8 +94,8 @@ def describe_end(status_input: StatusInput, progress: Progress | None) -> str:
 def _describe_next_attempt(outcome: Outcome) -> str:
     """Describe which attempt follows the failure, or why none does."""
     if outcome.restart is not None:
-        return f"; attempt {outcome.attempt + 1} follows (restart {outcome.restart.allowance})"
-    return f"; not restarted: {outcome.no_restart}" if outcome.no_restart else ""
+        return f"; attempt {outcome.attempt + 1} follows (restart {outcome.restart.budget_text})"
+    return f"; not restarted: {outcome.no_restart_reason}" if outcome.no_restart_reason else ""
 
 
 def _describe_failure(status_input: StatusInput, failure: Failure) -> str:
@@ -106,7 +106,7 @@ def _describe_failure(status_input: StatusInput, failure: Failure) -> str:
 
 def _describe_uncertain_failure(views: tuple[RankView, ...]) -> str:
     """Describe that ranks have ended while their order is still unknown."""
-    failed = sum(view.end is not None and not view.end.is_good for view in views)
+    failed = sum(view.end is not None and not view.end.is_success for view in views)
     text = capitalize(describe_share(failed, len(views), "rank", "was killed or failed", "were killed or failed"))
     return f"{text}; the first one is known once all nodes have ended"
 

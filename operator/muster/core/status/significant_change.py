@@ -8,10 +8,10 @@ from muster.core.failure.ends import STRAGGLER
 
 def is_significant_change(before: Status, after: Status) -> bool:
     """Whether `after` differs in more than progress: in a phase, a condition, a rank's state or its end."""
-    return _without_progress(before) != _without_progress(after)
+    return _drop_progress(before) != _drop_progress(after)
 
 
-def _without_progress(status: Status) -> Status:
+def _drop_progress(status: Status) -> Status:
     ranks = status.ranks
     if ranks is not None:
         details = tuple(entry.model_copy(update={"step": None}) for entry in ranks.details if entry.reason != STRAGGLER)
@@ -27,18 +27,18 @@ def _without_progress(status: Status) -> Status:
             "message": message,
             "conditions": conditions,
             "goodput": None,
-            "stragglers": _only_failure(status.stragglers),
-            "restarts": _without_steps_lost(status.restarts),
+            "stragglers": _keep_only_failure(status.stragglers),
+            "restarts": _drop_steps_lost(status.restarts),
         }
     )
 
 
-def _only_failure(record: StragglerRecord | None) -> StragglerRecord | None:
+def _keep_only_failure(record: StragglerRecord | None) -> StragglerRecord | None:
     """Drop stragglers that fail no attempt, because ranks near the limit and forged reports change all the time."""
     return record if record is not None and record.is_failure else None
 
 
-def _without_steps_lost(restarts: Restarts | None) -> Restarts | None:
+def _drop_steps_lost(restarts: Restarts | None) -> Restarts | None:
     if restarts is None:
         return None
     history = tuple(record.model_copy(update={"steps_lost": None}) for record in restarts.history)

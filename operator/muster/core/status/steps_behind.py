@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from muster.core.facts import RankFacts
 
 OBSERVATION_DELAY_SECONDS = 0.3
-"""muster may observe a step's end and a report's arrival this much later, so such a delay is no lag."""
+"""muster may observe a step or a report this much later than it happens. A rank within this delay is not behind."""
 
 
 @dataclass(frozen=True)

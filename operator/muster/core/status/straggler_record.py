@@ -24,40 +24,42 @@ def build_straggler_record(status_input: StatusInput) -> StragglerRecord | None:
         return None
     if failure is not None and before is not None and before.attempt == outcome.attempt:
         return before if before.is_failure else _record_failure(before, outcome.stragglers, failure.first.rank)
-    found = outcome.stragglers
-    if found is None:
+    stragglers = outcome.stragglers
+    if stragglers is None:
         return None
     pool = status_input.job.spec.node_pool
     return StragglerRecord(
         attempt=outcome.attempt,
-        count=len(found.ranks),
-        ranks=format_ranges(sorted(rank.rank for rank in found.ranks)),
-        median_seconds=_round_seconds(found.median),
-        slowest=tuple(_build_slow_rank(rank) for rank in found.ranks[:MAX_SLOW_RANKS]),
-        nodes=tuple(SlowNode(node=node.node, node_name=_node_name(node)) for node in found.nodes[:MAX_SLOW_NODES]),
+        count=len(stragglers.ranks),
+        ranks=format_ranges(sorted(rank.rank for rank in stragglers.ranks)),
+        median_seconds=_round_seconds(stragglers.median),
+        slowest=tuple(_build_slow_rank(rank) for rank in stragglers.ranks[:MAX_SLOW_RANKS]),
+        nodes=tuple(
+            SlowNode(node=node.node, node_name=_get_kube_node_name(node)) for node in stragglers.nodes[:MAX_SLOW_NODES]
+        ),
         instance_type=None if pool is None else pool.instance_type,
-        message=truncate_message(capitalize(describe_stragglers(found))),
-        since=format_timestamp_milliseconds(found.since),
+        message=truncate_message(capitalize(describe_stragglers(stragglers))),
+        since=format_timestamp_milliseconds(stragglers.since),
     )
 
 
-def _record_failure(before: StragglerRecord, found: Stragglers | None, failed: int | None) -> StragglerRecord:
+def _record_failure(before: StragglerRecord, stragglers: Stragglers | None, failed: int | None) -> StragglerRecord:
     """Record that muster stops the ranks because of rank `failed`, and make this rank the first in the list."""
-    ranks = () if found is None else found.ranks
+    ranks = () if stragglers is None else stragglers.ranks
     first = tuple(_build_slow_rank(rank) for rank in ranks if rank.rank == failed)
     others = tuple(entry for entry in before.slowest if entry.rank != failed)
     slowest = (*first, *others)[:MAX_SLOW_RANKS]
     return before.model_copy(update={"is_failure": True, "slowest": slowest})
 
 
-def describe_stragglers(found: Stragglers) -> str:
+def describe_stragglers(stragglers: Stragglers) -> str:
     """Describe the stragglers: "rank 3 on vit-1 is slower than the others: it is busy for ..."."""
-    first = found.ranks[0]
-    busy = describe_busy_time(_round_seconds(first.busy_seconds), _round_seconds(found.median))
-    if len(found.ranks) == 1:
+    first = stragglers.ranks[0]
+    busy = describe_busy_time(_round_seconds(first.busy_seconds), _round_seconds(stragglers.median))
+    if len(stragglers.ranks) == 1:
         return f"rank {first.rank} on {_describe_node(first.node)} is slower than the others: {busy}"
-    ranks = format_ranges(sorted(rank.rank for rank in found.ranks), MAX_RANGE_CHARS)
-    if len(found.nodes) == 1 and all(rank.node.node == found.nodes[0].node for rank in found.ranks):
+    ranks = format_ranges(sorted(rank.rank for rank in stragglers.ranks), MAX_RANGE_CHARS)
+    if len(stragglers.nodes) == 1 and all(rank.node.node == stragglers.nodes[0].node for rank in stragglers.ranks):
         node = _describe_node(first.node)
         return f"all ranks on {node} ({ranks}) are slower than the others: rank {first.rank} most, {busy}"
     return f"ranks {ranks} are slower than the others: rank {first.rank} on {_describe_node(first.node)} most, {busy}"
@@ -65,10 +67,13 @@ def describe_stragglers(found: Stragglers) -> str:
 
 def describe_slow_ranks(outcome: Outcome) -> Mapping[int, str]:
     """Return a description of each of the slowest stragglers, by rank; empty while muster stops the ranks."""
-    found = outcome.stragglers
-    if found is None or outcome.is_decided:
+    stragglers = outcome.stragglers
+    if stragglers is None or outcome.is_decided:
         return {}
-    return {rank.rank: describe_busy_time(rank.busy_seconds, found.median) for rank in found.ranks[:MAX_SLOW_RANKS]}
+    return {
+        rank.rank: describe_busy_time(rank.busy_seconds, stragglers.median)
+        for rank in stragglers.ranks[:MAX_SLOW_RANKS]
+    }
 
 
 def _build_slow_rank(rank: Straggler) -> SlowRank:
@@ -80,9 +85,9 @@ def _round_seconds(seconds: float) -> float:
 
 
 def _describe_node(node: NodeFacts) -> str:
-    name = _node_name(node)
+    name = _get_kube_node_name(node)
     return node.name if name is None else f"{node.name} ({name})"
 
 
-def _node_name(node: NodeFacts) -> str | None:
+def _get_kube_node_name(node: NodeFacts) -> str | None:
     return None if node.process.kube_node is None else node.process.kube_node[:MAX_NODE_NAME_CHARS]

@@ -95,7 +95,7 @@ class StatusInput:
     def release_message(self) -> str | None:
         """The message about a release of the gang that is under way; None without one."""
         release = self.outcome.release
-        if release is None or not release.is_under_way:
+        if release is None or not release.is_in_progress:
             return None
         return describe_release(self.job, self.previous, self.facts, release)
 
@@ -136,7 +136,7 @@ def _classify_end(rank: int, end: End, status_input: StatusInput) -> tuple[str, 
     failure = status_input.outcome.failure
     if failure is not None and failure.is_root_cause(rank, end.node):
         return FAILED, end.reason or failure.reason
-    if end.is_good:
+    if end.is_success:
         early = failure is not None and failure.exited_early(rank, end.node)
         return SUCCEEDED, "EndedEarly" if early else "Completed"
     if end.stopped:
@@ -197,4 +197,4 @@ def _is_root_cause(node: NodeFacts, outcome: Outcome) -> bool:
     failure = outcome.failure
     if failure is None:
         return not outcome.is_decided
-    return node.node in failure.lost_nodes
+    return node.node in failure.failed_nodes

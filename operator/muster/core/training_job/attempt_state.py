@@ -1,6 +1,6 @@
 """Decide which training job of a job is current, and whether it needs another one.
 
-An attempt is one start of the gang. The status records its number before the request to SageMaker.
+An attempt is one start of all ranks. The status records its number before the request to SageMaker.
 """
 
 from dataclasses import dataclass, replace
@@ -16,14 +16,14 @@ from muster.core.training_job.facts import COMPLETED, FailureKind, TrainingFacts
 CREATION_SECONDS = 30.0
 """A request may create a training job up to this long after it was sent, or after its sender ended."""
 
-_UNSENT = (FailureKind.CAPACITY, FailureKind.REFUSED, FailureKind.ACCESS)
+_KINDS_WITHOUT_TRAINING_JOB = (FailureKind.CAPACITY, FailureKind.REFUSED, FailureKind.ACCESS)
 
 
 @dataclass(frozen=True)
 class CapacityWait:
-    """A wait because SageMaker lacks capacity: after `tries` requests in a row, until the next one at `until`.
+    """A wait because SageMaker lacks capacity. `tries` requests in a row have failed.
 
-    `until` is in Unix seconds.
+    muster sends the next request at `until` (Unix seconds).
     """
 
     attempt: int
@@ -35,7 +35,7 @@ class CapacityWait:
 
 @dataclass(frozen=True)
 class AttemptState:
-    """The current attempt; or, if `is_next` is set, the next attempt, whose training job muster has not requested yet.
+    """The current attempt. If `is_next` is set, it is the next attempt: muster has not requested its training job yet.
 
     `restarts` is the number of restarts by failurePolicy. `last_failure` is the end of the previous attempt, if any.
     `waiting` is the last wait for capacity, which may be over. `due_at` is the earliest time of the request (Unix
@@ -87,16 +87,16 @@ def find_attempt_state(job: Job, previous: Status, facts: TrainingFacts, now: fl
     if not training.is_over or training.status == COMPLETED or not facts.has_all_reports:
         return current
     end = classify_training_failure(training)
-    if end.sequel is NextStep.RETRY:
+    if end.next_step is NextStep.RETRY:
         retry = _find_wait_after_end(job, waiting, attempt, end, now)
         return _set_due_time(job, facts, AttemptState(attempt + 1, True, restarts, end, retry))
     max_restarts = 0 if job.spec.failure_policy is None else job.spec.failure_policy.max_restarts
-    if end.sequel is NextStep.RESTART and restarts < max_restarts:
+    if end.next_step is NextStep.RESTART and restarts < max_restarts:
         return _set_due_time(job, facts, AttemptState(attempt + 1, True, restarts + 1, end))
     return current
 
 
-def is_lost(previous: Status, facts: TrainingFacts) -> bool:
+def is_training_job_lost(previous: Status, facts: TrainingFacts) -> bool:
     """Whether SageMaker no longer has a training job that it had created."""
     record = get_sagemaker_status(previous)
     return (
@@ -110,10 +110,10 @@ def find_creation_deadline(previous: Status, facts: TrainingFacts) -> float:
     if record is None or record.arn is not None or facts.training is not None:
         return 0.0
     # The name belongs to another training job, or no request was sent.
-    if facts.name_conflict is not None or facts.is_unsent:
+    if facts.name_conflict is not None or facts.is_request_unsent:
         return 0.0
     # SageMaker refused the request.
-    if request_failure is not None and request_failure.kind in _UNSENT:
+    if request_failure is not None and request_failure.kind in _KINDS_WITHOUT_TRAINING_JOB:
         return 0.0
     return max(parse_timestamp(record.tried_at), facts.operator_started_at) + CREATION_SECONDS
 

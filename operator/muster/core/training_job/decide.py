@@ -55,7 +55,7 @@ def decide_training_job(job: Job, state: TrainingState, outcome: Outcome, now: f
     Once the facts show the actions applied, the same decision returns no new actions.
     """
     facts, attempt_state = state.facts, state.attempt_state
-    # Without an observation, do nothing.
+    # SageMaker has not described the training job, so do nothing.
     if facts.observation_failure is not None:
         return ()
     if outcome.is_decided:

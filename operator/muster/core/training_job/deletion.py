@@ -77,8 +77,8 @@ def _stop_and_wait(
     if facts.search_failure is not None:
         return Wait(_select_earliest(compute_retry_time(uid, facts.search_failure), give_up_at))
     if facts.training is None:
-        arrives = find_creation_deadline(previous, facts)
-        return RemoveFinalizer() if now >= arrives else Wait(arrives)
+        creation_deadline = find_creation_deadline(previous, facts)
+        return RemoveFinalizer() if now >= creation_deadline else Wait(creation_deadline)
     if facts.training.is_ending:
         return Wait(give_up_at)
     at = 0.0 if facts.request_failure is None else compute_retry_time(uid, facts.request_failure)

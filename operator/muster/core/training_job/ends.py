@@ -36,7 +36,7 @@ class TrainingFailure:
 
     reason: str
     message: str
-    sequel: NextStep
+    next_step: NextStep
 
 
 def classify_training_failure(training: TrainingJob) -> TrainingFailure:

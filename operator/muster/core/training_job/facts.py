@@ -96,17 +96,20 @@ class TrainingJob:
     @property
     def has_instances(self) -> bool:
         """Whether all instances of the training job were available at some time."""
-        return any(span.status not in _STATUSES_WITHOUT_INSTANCES for span in self._active_history)
+        return any(period.status not in _STATUSES_WITHOUT_INSTANCES for period in self._active_history)
 
     @property
     def has_trained(self) -> bool:
-        """Whether the containers have started. TrainingStartTime is no proof, because data downloads come after it."""
+        """Whether the containers have started.
+
+        TrainingStartTime alone does not show this, because the data downloads come after it.
+        """
         if self.is_running or self.status == COMPLETED:
             return True
         has_begun = self.started_at is not None
         return any(
-            span.status in _TRAINING_STATUSES or (has_begun and span.status not in _STARTING_STATUSES)
-            for span in self._active_history
+            period.status in _TRAINING_STATUSES or (has_begun and period.status not in _STARTING_STATUSES)
+            for period in self._active_history
         )
 
     @property
@@ -122,8 +125,8 @@ class TrainingJob:
     @property
     def _active_history(self) -> tuple[StatusPeriod, ...]:
         ends = (*_FINAL_STATUSES, STOPPING, MAX_RUNTIME_EXCEEDED, MAX_WAIT_TIME_EXCEEDED)
-        now = StatusPeriod(self.secondary_status, self.created_at, None, "")
-        return tuple(span for span in (*self.history, now) if span.status not in ends)
+        current = StatusPeriod(self.secondary_status, self.created_at, None, "")
+        return tuple(period for period in (*self.history, current) if period.status not in ends)
 
 
 class FailureKind(StrEnum):
@@ -169,9 +172,9 @@ class TrainingFacts:
     `observed_location` is the location of the observation. If the observation failed, `observation_failure` is the
     cause and `training` is None. `refresh_failure` is why the observation may be outdated. `search_failure` is why
     muster could not check whether another training job of the job runs. `request_failure` is why the last action
-    failed. `is_unsent` is set if muster never sent the request for the status' training job. `refusal` is why the spec
-    can't run. `name_conflict` is set if another owner has a training job with this name. `has_finalizer` is set if
-    the resource has muster's finalizer. `agents` are the ranks' reports; `has_all_reports` is set once they are
+    failed. `is_request_unsent` is set if muster never sent the request for the status' training job. `refusal` is why
+    the spec can't run. `name_conflict` is set if another owner has a training job with this name. `has_finalizer` is
+    set if the resource has muster's finalizer. `agents` are the ranks' reports; `has_all_reports` is set once they are
     complete or late enough to be ignored. `operator_started_at` is when this operator started: requests of an earlier
     operator may still take effect after that. `remaining_names` are the names of a finished job's training jobs that
     are not deleted yet. `warnings` are the warnings of JobFacts.
@@ -190,7 +193,7 @@ class TrainingFacts:
     unrecorded_attempt: int | None = None
     observed_location: Location | None = None
     search_failure: RequestFailure | None = None
-    is_unsent: bool = False
+    is_request_unsent: bool = False
     has_finalizer: bool = False
     agents: tuple[AgentFacts, ...] = ()
     has_all_reports: bool = True

@@ -5,12 +5,12 @@ from dataclasses import replace
 from muster.api.spec.job import Job
 from muster.api.status.status import SUSPENDED, Status
 from muster.core.facts import JobFacts
-from muster.core.failure.ends import Subject
+from muster.core.failure.ends import EndKind
 from muster.core.failure.failure import Failure, find_failure
 from muster.core.hangs import find_hang
 from muster.core.judge import apply_final_condition, find_active_deadline, find_active_start
 from muster.core.outcome import DEADLINE_EXCEEDED, SUCCEEDED, WORLD_SIZE_MISMATCH, Outcome, Verdict
-from muster.core.training_job.attempt_state import find_creation_deadline, is_lost
+from muster.core.training_job.attempt_state import find_creation_deadline, is_training_job_lost
 from muster.core.training_job.ends import STOPPED_ELSEWHERE, TRAINING_JOB_GONE, classify_training_failure
 from muster.core.training_job.facts import COMPLETED, DELETING, TrainingFacts
 from muster.core.training_job.state import TrainingState
@@ -80,8 +80,8 @@ def _list_end_causes(job: Job, previous: Status, state: TrainingState, outcome: 
     failed, facts, training = replace(outcome, verdict=Verdict.FAILED), state.facts, state.facts.training
     if state.attempt_state.is_next:
         return []
-    has_no_agent = training is not None and training.status == DELETING
-    if has_no_agent or is_lost(previous, facts):
+    is_being_deleted = training is not None and training.status == DELETING
+    if is_being_deleted or is_training_job_lost(previous, facts):
         return [(facts.created_at, replace(failed, reason=TRAINING_JOB_GONE, is_idle=True))]
     if training is None or not training.is_over or training.status == COMPLETED or not facts.has_all_reports:
         return []
@@ -103,7 +103,7 @@ def _list_end_causes(job: Job, previous: Status, state: TrainingState, outcome: 
 def _find_rank_failure(job: Job, facts: JobFacts) -> Failure | None:
     """Return the failure in the ranks' reports, which is more precise than SageMaker's."""
     failure = find_failure(job, facts, has_started=True)
-    return None if failure is None or failure.first.subject is Subject.AGENT else failure
+    return None if failure is None or failure.first.kind is EndKind.AGENT else failure
 
 
 def _list_deadline_causes(job: Job, previous: Status, outcome: Outcome, now: float) -> list[tuple[float, Outcome]]:

@@ -4,8 +4,8 @@ import hashlib
 
 from muster.api.spec.job import Metadata
 
-UID_CHARS = 10
-"""The hash's length in hex characters. With the hash, a job that is created again gets new names."""
+HASH_CHARS = 10
+"""The hash's length in hex characters. A job that is created again has another uid, so the hash gives it new names."""
 
 
 def build_training_job_name(metadata: Metadata, attempt: int) -> str:
@@ -15,10 +15,10 @@ def build_training_job_name(metadata: Metadata, attempt: int) -> str:
 
 def build_name_prefix(metadata: Metadata) -> str:
     """Return the common prefix of the names of a job's training jobs."""
-    return f"{metadata.name}-{hashlib.sha256(metadata.uid.encode()).hexdigest()[:UID_CHARS]}-"
+    return f"{metadata.name}-{hashlib.sha256(metadata.uid.encode()).hexdigest()[:HASH_CHARS]}-"
 
 
-def parse_attempt(name: str, stem: str) -> int | None:
+def parse_attempt(name: str, prefix: str) -> int | None:
     """Return the attempt of the training job with this name; None if the name has another form."""
-    number = name.removeprefix(stem)
+    number = name.removeprefix(prefix)
     return int(number) if number != name and number.isdecimal() and number.isascii() else None

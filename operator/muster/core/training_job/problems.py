@@ -1,4 +1,4 @@
-"""Find the problems of a job on SageMaker for its conditions."""
+"""Find the problems of a job on SageMaker, for the conditions in its status."""
 
 from dataclasses import replace
 
@@ -15,15 +15,15 @@ SERVICE_REASONS = ("AwsThrottled", "AwsUnavailable")
 """The reasons of problems that end without a user's action."""
 
 MIN_REPORTED_TRIES = 3
-"""The status reports AWS failures only after so many in a row, because one or two happen every day."""
+"""The status shows a failure of AWS only after this many in a row, because one or two happen every day."""
 
 
-def add_job_problems(shown: JobFacts, facts: TrainingFacts, attempt_state: AttemptState) -> JobFacts:
+def add_job_problems(job_facts: JobFacts, facts: TrainingFacts, attempt_state: AttemptState) -> JobFacts:
     """Add the job's refusal, problem and warnings to its facts."""
     request_failure, refusal = facts.request_failure, facts.refusal
     if refusal is None and request_failure is not None and request_failure.kind is FailureKind.REFUSED:
         refusal = request_failure.problem
-    return replace(shown, refusal=refusal, problem=_find_job_problem(facts, attempt_state), warnings=facts.warnings)
+    return replace(job_facts, refusal=refusal, problem=_find_job_problem(facts, attempt_state), warnings=facts.warnings)
 
 
 def _find_job_problem(facts: TrainingFacts, attempt_state: AttemptState) -> Problem | None:

@@ -65,14 +65,14 @@ def _build_running_process(training: TrainingJob | None, agent: AgentFacts | Non
 
 
 def _build_ended_process(training: TrainingJob) -> ProcessFacts:
-    is_good = training.status == COMPLETED
+    is_success = training.status == COMPLETED
     return ProcessFacts(
         ProcessState.EXITED,
-        exit_code=0 if is_good else None,
+        exit_code=0 if is_success else None,
         started_at=training.started_at,
         ended_at=training.ended_at,
         scheduled_at=_find_scheduled_time(training),
-        problem=None if is_good else _build_problem(training),
+        problem=None if is_success else _build_problem(training),
     )
 
 

@@ -11,7 +11,7 @@ from muster_worker.contract import log_line
 from muster_worker.contract.log_line import RankLine
 from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS, EndReason, MetricValue, RankReport, RankState
 
-CLOCK_SLACK = 300.0
+CLOCK_TOLERANCE_SECONDS = 300.0
 """The maximum difference of a host's clock in seconds. Beyond it, the time of CloudWatch Logs counts."""
 
 MAX_WORD_CHARS = 256
@@ -52,7 +52,7 @@ def parse_rank_report(text: str, logged_at: float, world: World) -> RankLogRepor
     line = log_line.read(_TAG.sub("", text)) if log_line.MARK in text else None
     if line is None or not _is_plausible(line, world):
         return None
-    times = _Times(world.created_at - CLOCK_SLACK, logged_at)
+    times = _Times(world.created_at - CLOCK_TOLERANCE_SECONDS, logged_at)
     ended = line.event == log_line.Event.ENDED
     report = RankReport(
         rank=line.rank,
@@ -90,7 +90,7 @@ class _Times:
     last: float
 
     def of(self, at: float) -> float:
-        return at if self.first <= at <= self.last + CLOCK_SLACK else self.last
+        return at if self.first <= at <= self.last + CLOCK_TOLERANCE_SECONDS else self.last
 
 
 def _is_plausible(line: RankLine, world: World) -> bool:

@@ -7,7 +7,7 @@ from muster.api.document import JSON
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.core.facts import Problem
-from muster.core.instances import Instance
+from muster.core.instances import InstanceHardware
 from muster.objects.kubernetes.devices import GPU, NEURON, NEURON_CORE
 from muster.render.kubernetes.machine_type import MachineType, machine_type, sagemaker_name
 from muster.render.kubernetes.merge import Fields
@@ -97,7 +97,7 @@ def _count(job: Job, user_fields: Fields, machine: MachineType | None) -> int:
     return facts.efa
 
 
-def _all_efa_devices(machine: MachineType | None, facts: Instance | None) -> int:
+def _all_efa_devices(machine: MachineType | None, facts: InstanceHardware | None) -> int:
     if machine is None:
         message = "the job names no instance type: set spec.nodePool.instanceType"
         raise _not_renderable(EFA_UNKNOWN, f"spec.network.efa is All, and {message}, or {EFA} in spec.resources")
@@ -110,7 +110,7 @@ def _all_efa_devices(machine: MachineType | None, facts: Instance | None) -> int
     return facts.efa
 
 
-def _has_all_devices(job: Job, user_fields: Fields, facts: Instance) -> bool:
+def _has_all_devices(job: Job, user_fields: Fields, facts: InstanceHardware) -> bool:
     amounts = requested_resources(merge_patches((*device_patches(job, user_fields), PodPatch(user_fields, "", ""))))
     physical = facts.neuron_cores * facts.physical_cores_per_core
     cores = ((NEURON_CORE, facts.neuron_cores), (NEURON_CORE, physical))
@@ -135,7 +135,7 @@ def _variables(reason: str) -> PodPatch:
     return PodPatch(in_trainer({"env": variables}), "muster", message)
 
 
-def _huge_pages(user_fields: Fields, machine: MachineType, facts: Instance, count: int) -> list[PodPatch]:
+def _huge_pages(user_fields: Fields, machine: MachineType, facts: InstanceHardware, count: int) -> list[PodPatch]:
     amounts = requested_resources(user_fields)
     if not facts.huge_pages_mib or any(name.startswith("hugepages-") for name in amounts):
         return []

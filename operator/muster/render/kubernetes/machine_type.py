@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.api.spec.node_pool import TYPE_LABEL
-from muster.core.instances import Instance, find_instance_type
+from muster.core.instances import InstanceHardware, find_instance_type
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import entries, spec_of
 
@@ -18,7 +18,7 @@ class MachineType:
 
     name: str
     source: str
-    facts: Instance | None
+    facts: InstanceHardware | None
 
 
 def machine_type(job: Job, user_fields: Fields) -> MachineType | None:

@@ -58,7 +58,7 @@ def test_the_same_event_always_has_the_same_name() -> None:
 
 def test_a_problem_that_comes_again_in_other_words_is_one_event() -> None:
     words = ("back-off 10s", "back-off 20s")
-    problems = [JobEvent("Warning", "SidecarFailed", message, CREATED, occasion="") for message in words]
+    problems = [JobEvent("Warning", "SidecarFailed", message, CREATED, deduplication_key="") for message in words]
     assert len({str(make_event(VIT, note, "pod-1", NOW)["metadata"]) for note in problems}) == 1
 
 

@@ -8,7 +8,7 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.actions import KillNode
 from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessState
-from muster.core.failure.problems import LOST_SECONDS, NODE_SILENT, lost_at
+from muster.core.failure.problems import LOST_SECONDS, NODE_SILENT, find_loss_time
 from muster_worker.contract.schema import AgentPhase
 from unit.core.builders import (
     HEARTBEAT_SECONDS,
@@ -100,17 +100,17 @@ TIMES: tuple[tuple[str, NodeFacts, float | None], ...] = (
 def test_a_node_is_lost_only_if_both_kubernetes_and_its_agent_are_silent(
     node_facts: NodeFacts, at: float | None
 ) -> None:
-    assert lost_at(node_facts, facts(running_node(0, rank(0)), node_facts)) == at
+    assert find_loss_time(node_facts, facts(running_node(0, rank(0)), node_facts)) == at
 
 
 def test_a_longer_heartbeat_delays_the_loss_of_a_node() -> None:
     current = replace(facts(disconnected_node(SECOND_NODE, reported_at=45)), heartbeat_seconds=30.0)
-    assert lost_at(current.nodes[0], current) == START + 45 + 3 * 30.0
+    assert find_loss_time(current.nodes[0], current) == START + 45 + 3 * 30.0
 
 
 def test_a_new_operator_gives_agents_time_to_report() -> None:
     current = replace(facts(disconnected_node(SECOND_NODE)), collector_started_at=START + 200)
-    assert lost_at(current.nodes[0], current) == START + 200 + LOST_SECONDS
+    assert find_loss_time(current.nodes[0], current) == START + 200 + LOST_SECONDS
 
 
 def status_after(current: JobFacts, now: float, *, previous: Status | None = None, a_job: Job | None = None) -> Status:

@@ -6,8 +6,8 @@ import pytest
 
 from muster.api.status.status import Status
 from muster.core.decide import find_requeue_time
+from muster.core.fact_completion import complete_facts
 from muster.core.facts import JobFacts, NodeFacts, Problem
-from muster.core.inference import infer
 from muster.core.judge import judge
 from muster_worker.contract.schema import AgentPhase, CommandKind
 from unit.core.builders import (
@@ -36,8 +36,8 @@ OOM = Problem("OOMKilled", "container trainer ran out of memory; its limit is 50
 
 
 def problem_reasons(job_facts: JobFacts, now: float, previous: Status | None = None) -> list[str | None]:
-    inferred = infer(job(), previous or Status(), job_facts, now)
-    return [entry.process.problem.reason if entry.process.problem else None for entry in inferred.nodes]
+    completed = complete_facts(job(), previous or Status(), job_facts, now)
+    return [entry.process.problem.reason if entry.process.problem else None for entry in completed.nodes]
 
 
 def with_problem(current: NodeFacts, reason: str, message: str) -> NodeFacts:

@@ -16,7 +16,7 @@ def test_jobs_are_counted_by_phase_and_ranks_by_state() -> None:
     totals.add(*TEAM, status("Running", Running=4))
     totals.add(*TEAM, status("Running", Running=2, Failed=2))
     totals.add("other", "SageMaker", Status(phase="Queued"))
-    totals.add_waiting("other", "Unknown")
+    totals.add_job_waiting_for_memory("other", "Unknown")
     assert totals.jobs == {
         (*TEAM, "Running"): 2,
         ("other", "SageMaker", "Queued"): 1,

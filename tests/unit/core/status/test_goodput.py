@@ -19,8 +19,8 @@ from muster.api.yaml.serialise import serialise_status
 from muster.cli.board.goodput_lines import format_goodput
 from muster.core.decide import decide
 from muster.core.devices import Devices
+from muster.core.fact_completion import complete_facts
 from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState, RankFacts
-from muster.core.inference import infer
 from muster.core.judge import judge
 from muster.core.status.significant_change import is_significant_change
 from muster.core.status.summarise import summarise
@@ -49,9 +49,9 @@ def restarting_job() -> Job:
 
 
 def next_status(current: Job, previous: Status, observed: JobFacts, now: float) -> Status:
-    inferred = infer(current, previous, observed, now)
-    outcome = judge(current, previous, inferred, now)
-    return summarise(current, previous, inferred, outcome, decide(current, inferred, outcome, now, 1), now)
+    completed = complete_facts(current, previous, observed, now)
+    outcome = judge(current, previous, completed, now)
+    return summarise(current, previous, completed, outcome, decide(current, completed, outcome, now, 1), now)
 
 
 @dataclass

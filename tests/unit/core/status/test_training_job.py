@@ -182,7 +182,7 @@ def test_the_world_size_counts_only_the_instance_group_that_runs_the_ranks() -> 
 
 
 @pytest.mark.parametrize(
-    ("failure_reason", "reason", "sequel"),
+    ("failure_reason", "reason", "next_step"),
     [
         ("CapacityError: Unable to provision requested ML compute capacity.", "InsufficientCapacity", "Retry"),
         ("InternalServerError: We encountered an internal error.", "InternalServerError", "Restart"),
@@ -192,9 +192,9 @@ def test_the_world_size_counts_only_the_instance_group_that_runs_the_ranks() -> 
         (None, "TrainingJobFailed", "Restart"),
     ],
 )
-def test_the_failure_reason_decides_what_follows(failure_reason: str | None, reason: str, sequel: str) -> None:
+def test_the_failure_reason_decides_what_follows(failure_reason: str | None, reason: str, next_step: str) -> None:
     end = classify_training_failure(make_training_job("Starting", final_status="Failed", reason=failure_reason))
-    assert (end.reason, end.sequel.value) == (reason, sequel)
+    assert (end.reason, end.next_step.value) == (reason, next_step)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def build_deletion_status(  # noqa: PLR0917 - the results of one reconcile
     if isinstance(plan, RemoveFinalizer):
         if plan.unstopped_failure is None:
             return kept
-        return _with_message(
+        return _add_message(
             kept, describe_left_running(metadata, previous, facts, plan.unstopped_failure.problem.message), now
         )
     if record is None or previous.final_condition is not None:
@@ -73,7 +73,7 @@ def _get_attempt(record: SageMakerStatus | None) -> int:
     return 0 if record is None else record.attempt
 
 
-def _with_message(kept: Status, message: str, now: float) -> Status:
+def _add_message(kept: Status, message: str, now: float) -> Status:
     state = ConditionState("Stalled", True, LEFT_RUNNING, message)
     stalled = make_condition(kept, state, kept.observed_generation, now)
     others = tuple(entry for entry in kept.conditions if entry.type != "Stalled")

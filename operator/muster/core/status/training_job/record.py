@@ -64,7 +64,9 @@ def build_training_record(
         "retry": _build_retry(state.attempt_state.waiting),
     }
     return BackendStatus(
-        sagemaker=record.model_copy(update={**_describe(state.facts.training, location.region), **current_fields})
+        sagemaker=record.model_copy(
+            update={**_describe_training_job(state.facts.training, location.region), **current_fields}
+        )
     )
 
 
@@ -73,7 +75,9 @@ def _build_next_record(status_input: StatusInput, state: TrainingState, tried_at
     earlier = () if previous is None else previous.earlier
     if previous is not None and previous.attempt < state.attempt_state.attempt:
         last = state.facts.training if status_input.previous.was_started else None
-        current = previous if last is None else previous.model_copy(update=_describe(last, previous.region))
+        current = (
+            previous if last is None else previous.model_copy(update=_describe_training_job(last, previous.region))
+        )
         earlier = (*earlier, _make_earlier_job(current, last))
     record = _make_record(status_input, state, tried_at)
     return record.model_copy(
@@ -121,22 +125,22 @@ def _build_retry(waiting: CapacityWait | None) -> Retry | None:
     )
 
 
-def _describe(training: TrainingJob, region: str) -> dict[str, object]:
-    spans = training.history[-MAX_HISTORY:]
+def _describe_training_job(training: TrainingJob, region: str) -> dict[str, object]:
+    periods = training.history[-MAX_HISTORY:]
     return {
         "arn": training.arn,
         "status": training.status,
         "secondary_status": training.secondary_status,
-        "status_message": sanitize_line(spans[-1].message, limit=MAX_MESSAGE_CHARS) or None if spans else None,
+        "status_message": sanitize_line(periods[-1].message, limit=MAX_MESSAGE_CHARS) or None if periods else None,
         "failure_reason": truncate_message(training.failure_reason) if training.failure_reason else None,
         "history": tuple(
             SecondaryStatus(
-                status=span.status,
-                started_at=format_timestamp(span.started_at),
-                ended_at=None if span.ended_at is None else format_timestamp(span.ended_at),
-                message=sanitize_line(span.message, limit=MAX_MESSAGE_CHARS),
+                status=period.status,
+                started_at=format_timestamp(period.started_at),
+                ended_at=None if period.ended_at is None else format_timestamp(period.ended_at),
+                message=sanitize_line(period.message, limit=MAX_MESSAGE_CHARS),
             )
-            for span in spans
+            for period in periods
         ),
         "billable_seconds": training.billable_seconds,
         "training_seconds": training.training_seconds,

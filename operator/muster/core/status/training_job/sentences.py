@@ -34,7 +34,7 @@ def _describe_progress(status_input: StatusInput, progress: Progress | None, sta
     if state.attempt_state.is_next and state.attempt_state.last_failure is not None:
         return _prepend_restart_reason(state, "another training job follows")
     if state.facts.training is None or state.attempt_state.is_next:
-        return f"Training job {_training_job_name(status_input)} is about to be created"
+        return f"Training job {_get_training_job_name(status_input)} is about to be created"
     if any(view.state not in (PENDING, STARTING) and view.reason != NOT_REPORTED for view in status_input.views):
         return describe_running(status_input, progress)
     return _describe_secondary_status(state.facts.training)
@@ -56,7 +56,7 @@ def _describe_training_end(status_input: StatusInput, progress: Progress | None,
     if has_own_sentence:
         return describe_end(status_input, progress)
     if outcome.reason == TRAINING_JOB_GONE or facts.training is None:
-        return f"Training job {_training_job_name(status_input)} was deleted, but not by muster"
+        return f"Training job {_get_training_job_name(status_input)} was deleted, but not by muster"
     return _describe_training_job_end(facts.training)
 
 
@@ -68,7 +68,7 @@ def _describe_training_job_end(training: TrainingJob) -> str:
 def _prepend_restart_reason(state: TrainingState, then: str) -> str:
     """Put the reason for another training job before `then`."""
     before = state.attempt_state.last_failure
-    if before is None or before.sequel is not NextStep.RESTART:
+    if before is None or before.next_step is not NextStep.RESTART:
         return then
     return (
         f"{sanitize_line(before.message, limit=MAX_CHARS).rstrip('.')}; restart {state.attempt_state.restarts}: {then}"
@@ -76,10 +76,10 @@ def _prepend_restart_reason(state: TrainingState, then: str) -> str:
 
 
 def _describe_secondary_status(training: TrainingJob) -> str:
-    spans = training.history
-    message = sanitize_line(spans[-1].message, limit=MAX_CHARS) if spans else ""
+    periods = training.history
+    message = sanitize_line(periods[-1].message, limit=MAX_CHARS) if periods else ""
     return f"{training.secondary_status}: {message}" if message else f"SageMaker says {training.secondary_status}"
 
 
-def _training_job_name(status_input: StatusInput) -> str:
+def _get_training_job_name(status_input: StatusInput) -> str:
     return build_training_job_name(status_input.job.metadata, status_input.outcome.attempt)

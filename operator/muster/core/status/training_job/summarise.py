@@ -45,7 +45,7 @@ def summarise_training_job(  # noqa: PLR0917 - the results of one reconcile
     facts, generation = state.facts, job.metadata.generation
     if previous.final_condition is not None:
         return build_ended_status(previous, generation, now)
-    # Without an observation, keep the previous status.
+    # muster can't observe the training job, so keep the previous status.
     if facts.observation_failure is not None and facts.training is None and get_sagemaker_status(previous) is not None:
         return build_unobserved_status(previous, state.nodes.problem, generation, now)
     status_input = StatusInput(job, previous, state.nodes, outcome, now)
@@ -84,7 +84,7 @@ def _choose_phase(status_input: StatusInput, state: TrainingState) -> str:
     # A training job failed or could not start, and another one follows.
     if state.attempt_state.is_next:
         ended = state.attempt_state.last_failure
-        return "Restarting" if ended is not None and ended.sequel is NextStep.RESTART else "Pending"
+        return "Restarting" if ended is not None and ended.next_step is NextStep.RESTART else "Pending"
     if training is None:
         return "Restarting" if state.attempt_state.restarts else "Pending"
     return _choose_training_phase(status_input, training)
@@ -94,7 +94,7 @@ def _choose_training_phase(status_input: StatusInput, training: TrainingJob) -> 
     # muster is still reading how the ranks ended.
     if training.is_over:
         return status_input.previous.phase
-    # Not muster, but a user requested the stop.
+    # A user requested the stop, not muster.
     if training.is_ending:
         return "Stopping"
     if any(node.process.state is ProcessState.RUNNING for node in status_input.facts.nodes):

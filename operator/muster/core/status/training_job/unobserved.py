@@ -1,4 +1,4 @@
-"""The status of a job that muster can't observe at the moment: the previous status with the reason."""
+"""The status of a job that muster can't observe at the moment: the previous status, with the reason as message."""
 
 from muster.api.status.status import Status
 from muster.core.facts import Problem

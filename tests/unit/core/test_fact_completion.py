@@ -6,9 +6,9 @@ import pytest
 
 from muster.api.status.restarts import NO_RESTARTS, RestartRecord
 from muster.api.status.status import Condition, Status
+from muster.core.fact_completion import complete_facts
 from muster.core.facts import NodeFacts, Problem, ProcessFacts, ProcessState
 from muster.core.failure.problems import POD_DELETED
-from muster.core.inference import infer
 from muster_worker.contract.schema import CommandKind
 from unit.core.builders import START, command, facts, job, rank, ready_node, running_node, stopped_node
 
@@ -44,8 +44,8 @@ def without_pod(current: NodeFacts) -> NodeFacts:
 
 
 def infer_node(previous: Status, current: NodeFacts) -> NodeFacts:
-    (inferred,) = infer(job(1), previous, facts(current), START).nodes
-    return inferred
+    (completed,) = complete_facts(job(1), previous, facts(current), START).nodes
+    return completed
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.core.reports.bounds import MAX_DEPTH, ReportTooLarge, check_report_size
+from muster.core.reports.report_size import MAX_DEPTH, ReportTooLarge, check_report_size
 from muster_worker.agent.reports import encode_report
 from muster_worker.contract import wire
 from muster_worker.contract.collectives import MAX_COLLECTIVE_CHARS, MAX_GROUPS, GroupCollective

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.facts import AgentFacts, JobFacts, NodeFacts, ProcessState
-from muster.core.failure.problems import POD_DELETED, mark_if_lost, with_problem
-from muster.core.failure.termination_log import with_termination_message
+from muster.core.failure.problems import POD_DELETED, add_silence_problem, mark_if_lost
+from muster.core.failure.termination_log import add_termination_message
 from muster.core.fence import add_old_pod_problem
 from muster.core.members import choose_next_members, has_fixed_members, read_members, split_members
 from muster.core.world import get_procs_per_node
@@ -15,8 +15,8 @@ from muster_worker.contract.schema import AgentPhase
 
 
 @dataclass(frozen=True)
-class InferenceContext:
-    """The input of a step besides the node. `observed_facts` are the facts before the first step.
+class CompletionContext:
+    """The input of a completion step besides the node. `observed_facts` are the facts before the first step.
 
     `has_started` is set if `previous` records a start. `attempt` is the number of that start, or of the next one.
     """
@@ -29,12 +29,12 @@ class InferenceContext:
     attempt: int
 
 
-def end_lost_node(node: NodeFacts, context: InferenceContext) -> NodeFacts:
+def end_lost_node(node: NodeFacts, context: CompletionContext) -> NodeFacts:
     """If the Kubernetes node is lost, mark the node as ended, or as missing so that muster can replace it."""
     return mark_if_lost(node, context.observed_facts, context.previous, context.now, has_started=context.has_started)
 
 
-def drop_removal_problem(node: NodeFacts, context: InferenceContext) -> NodeFacts:
+def drop_removal_problem(node: NodeFacts, context: CompletionContext) -> NodeFacts:
     """Drop the problem PodDeleted of an attempt before the suspension, because muster itself deleted that pod."""
     process, previous_attempts = node.process, 0 if context.has_started else context.previous.attempt
     if process.state is not ProcessState.MISSING or not 0 <= process.replacement < previous_attempts:
@@ -44,7 +44,7 @@ def drop_removal_problem(node: NodeFacts, context: InferenceContext) -> NodeFact
     return replace(node, process=replace(process, problem=None))
 
 
-def raise_replacement(node: NodeFacts, context: InferenceContext) -> NodeFacts:
+def raise_replacement(node: NodeFacts, context: CompletionContext) -> NodeFacts:
     """Raise the replacement number of a missing node to that of the last attempt: each attempt had its own pod."""
     # A restart keeps pods, so their replacement numbers do not follow the attempts.
     if context.previous.last_restart is not None:
@@ -55,8 +55,8 @@ def raise_replacement(node: NodeFacts, context: InferenceContext) -> NodeFacts:
     return replace(node, process=replace(process, replacement=attempts - 1))
 
 
-def reuse_agent(node: NodeFacts, context: InferenceContext) -> NodeFacts:
-    """After a restart, an agent whose ranks have ended is ready again.
+def reuse_agent(node: NodeFacts, context: CompletionContext) -> NodeFacts:
+    """Mark an agent as ready again after a restart, once its ranks have ended.
 
     A pod that has ended, or that is being deleted and whose ranks have ended, counts as missing.
     """
@@ -67,19 +67,19 @@ def reuse_agent(node: NodeFacts, context: InferenceContext) -> NodeFacts:
     is_earlier = previous.is_restarting and process.replacement < previous.restarts.replacement
     has_ended = process.state is ProcessState.EXITED or (process.is_terminating and _has_ended_attempts(agent))
     if has_ended and is_earlier:
-        return _without_agent(replace(node, process=replace(process, state=ProcessState.MISSING, problem=None)))
+        return _drop_agent(replace(node, process=replace(process, state=ProcessState.MISSING, problem=None)))
     if process.state is not ProcessState.RUNNING or agent is None or agent.report.attempt >= attempt:
         return node
-    # Something else stops this agent, so its pod will end and be replaced.
+    # Something other than muster stops this agent, so its pod will end and be replaced.
     if agent.terminated_at is not None or process.is_terminating:
-        return _without_earlier_attempts(node, attempt)
+        return _drop_earlier_attempts(node, attempt)
     # The agent still stops the ranks of the earlier attempt.
     if agent.report.phase != AgentPhase.ENDED:
         return node
     report = replace(
         agent.report, attempt=0, phase=AgentPhase.READY, ranks=(), metrics=(), launcher=None, stop_call=None
     )
-    return replace(_without_earlier_attempts(node, attempt), agent=AgentFacts(report, agent.last_report_at))
+    return replace(_drop_earlier_attempts(node, attempt), agent=AgentFacts(report, agent.last_report_at))
 
 
 def _has_ended_attempts(agent: AgentFacts | None) -> bool:
@@ -87,32 +87,32 @@ def _has_ended_attempts(agent: AgentFacts | None) -> bool:
     return agent is not None and agent.report.attempt > 0 and agent.report.phase == AgentPhase.ENDED
 
 
-def drop_earlier_attempts(node: NodeFacts, context: InferenceContext) -> NodeFacts:
+def drop_earlier_attempts(node: NodeFacts, context: CompletionContext) -> NodeFacts:
     """Drop reports and commands of attempts before the job's suspension."""
     # The attempt has not started, so a missing node can't have a report or a command.
     if node.process.state is ProcessState.MISSING and not context.has_started:
-        return node if node.agent is None and node.command is None else _without_agent(node)
+        return node if node.agent is None and node.command is None else _drop_agent(node)
     agent = node.agent
     if agent is not None and 0 < agent.report.attempt < context.attempt:
-        return _without_earlier_attempts(node, context.attempt)
-    return _without_earlier_command(node, context.attempt)
+        return _drop_earlier_attempts(node, context.attempt)
+    return _drop_earlier_command(node, context.attempt)
 
 
-def use_termination_message(node: NodeFacts, context: InferenceContext) -> NodeFacts:
+def use_termination_message(node: NodeFacts, context: CompletionContext) -> NodeFacts:
     """Use the pod's termination log if the agent's last report was lost."""
     message = node.process.termination_message
     # The pod ended between two attempts, so the message describes the earlier one.
     if message is not None and 0 < message.attempt < context.attempt:
         return node
-    return with_termination_message(context.job, node)
+    return add_termination_message(context.job, node)
 
 
-def add_missing_report_problem(node: NodeFacts, context: InferenceContext) -> NodeFacts:
+def add_missing_report_problem(node: NodeFacts, context: CompletionContext) -> NodeFacts:
     """Add the problem of an agent that has never reported, or has stopped reporting."""
-    return with_problem(node, context.observed_facts, context.now)
+    return add_silence_problem(node, context.observed_facts, context.now)
 
 
-STEPS: tuple[Callable[[NodeFacts, InferenceContext], NodeFacts], ...] = (
+COMPLETION_STEPS: tuple[Callable[[NodeFacts, CompletionContext], NodeFacts], ...] = (
     end_lost_node,
     drop_removal_problem,
     raise_replacement,
@@ -124,17 +124,17 @@ STEPS: tuple[Callable[[NodeFacts, InferenceContext], NodeFacts], ...] = (
 """Each step receives the result of the previous one."""
 
 
-def infer(job: Job, previous: Status, facts: JobFacts, now: float) -> JobFacts:
+def complete_facts(job: Job, previous: Status, facts: JobFacts, now: float) -> JobFacts:
     """Return the complete facts at `now` (Unix seconds), which `judge`, `decide` and `summarise` need."""
-    context = InferenceContext(job, previous, facts, now, previous.was_started, previous.current_attempt)
+    context = CompletionContext(job, previous, facts, now, previous.was_started, previous.current_attempt)
     if not has_fixed_members(job):
-        facts = _infer_changing_members(context, read_members(job, previous))
+        facts = _complete_changing_members(context, read_members(job, previous))
     else:
         facts = replace(facts, nodes=tuple(_apply_steps(node, context) for node in facts.nodes))
     return replace(facts, nodes=add_old_pod_problem(job, previous, facts.nodes))
 
 
-def _infer_changing_members(context: InferenceContext, recorded: tuple[int, ...] | None) -> JobFacts:
+def _complete_changing_members(context: CompletionContext, recorded: tuple[int, ...] | None) -> JobFacts:
     """Return the facts of a job whose attempts may have different members; `recorded` are the running members."""
     ranks = {} if recorded is None else {node: rank for rank, node in enumerate(recorded)}
     # A node that is not a member waits for the next attempt.
@@ -157,7 +157,7 @@ def _infer_changing_members(context: InferenceContext, recorded: tuple[int, ...]
     )
 
 
-def _keep_end_command(node: NodeFacts, observed: NodeFacts, context: InferenceContext) -> NodeFacts:
+def _keep_end_command(node: NodeFacts, observed: NodeFacts, context: CompletionContext) -> NodeFacts:
     """Keep the command that ends a waiting node together with the attempt, so that muster sends it only once."""
     command = observed.command
     is_running = node.process.state is ProcessState.RUNNING
@@ -168,7 +168,7 @@ def _keep_end_command(node: NodeFacts, observed: NodeFacts, context: InferenceCo
     return replace(node, command=command, command_sent_at=observed.command_sent_at)
 
 
-def _find_conflicting_nodes(context: InferenceContext, facts: JobFacts) -> Iterator[int]:
+def _find_conflicting_nodes(context: CompletionContext, facts: JobFacts) -> Iterator[int]:
     """Yield nodes that run ranks of another node, which happens if a user edits the status of a running job."""
     members = {node.node for node in facts.nodes}
     for node in facts.all_nodes:
@@ -193,7 +193,7 @@ def _list_ranks(job: Job, member: NodeFacts) -> range:
 
 
 def _keep_ranks(node: NodeFacts, kept: range) -> NodeFacts:
-    """Drop ranks outside `kept` and their metrics. The collector accepts them, because it doesn't know the members."""
+    """Drop ranks outside `kept` and their metrics. The collector doesn't know the members, so it accepts such ranks."""
     agent = node.agent
     if agent is None:
         return node
@@ -204,25 +204,25 @@ def _keep_ranks(node: NodeFacts, kept: range) -> NodeFacts:
     return replace(node, agent=replace(agent, ranks=ranks, metrics=metrics))
 
 
-def _apply_steps(node: NodeFacts, context: InferenceContext) -> NodeFacts:
-    for step in STEPS:
+def _apply_steps(node: NodeFacts, context: CompletionContext) -> NodeFacts:
+    for step in COMPLETION_STEPS:
         node = step(node, context)
     return node
 
 
-def _without_earlier_attempts(node: NodeFacts, attempt: int) -> NodeFacts:
+def _drop_earlier_attempts(node: NodeFacts, attempt: int) -> NodeFacts:
     """Return the node without its agent, which belongs to an earlier attempt, and without an earlier command.
 
     Keep a later command, such as Exit. Otherwise the operator would send it again at each reconciliation.
     """
-    return replace(_without_earlier_command(node, attempt), agent=None)
+    return replace(_drop_earlier_command(node, attempt), agent=None)
 
 
-def _without_earlier_command(node: NodeFacts, attempt: int) -> NodeFacts:
+def _drop_earlier_command(node: NodeFacts, attempt: int) -> NodeFacts:
     if node.command is None or node.command.attempt >= attempt:
         return node
     return replace(node, command=None, command_sent_at=None)
 
 
-def _without_agent(node: NodeFacts) -> NodeFacts:
+def _drop_agent(node: NodeFacts) -> NodeFacts:
     return replace(node, agent=None, command=None, command_sent_at=None)
