@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-NO_ANSWER = "none"
+NO_RESPONSE = "none"
 """The code of a request without a response."""
 
 _CODES = range(100, 600)
@@ -24,7 +24,7 @@ class RequestCounter:
 
     def count(self, first: str, second: str, status: int) -> None:
         """Count a request. `status` is the response's HTTP status, and 0 without a response."""
-        code = str(status) if status in _CODES else NO_ANSWER
+        code = str(status) if status in _CODES else NO_RESPONSE
         with self._lock:
             self._counts[first, second, code] += 1
 

@@ -40,7 +40,7 @@ from muster.controller.webhook.connections import listen
 from muster.controller.webhook.server import WebhookServer
 from muster.controller.webhook.webhook import Webhook
 from muster.distribution import version
-from muster.engine.steady_clock import steady_clock
+from muster.engine.steady_clock import create_steady_clock
 from muster.objects.kubernetes.pods import JOB_PODS
 from muster.objects.kubernetes.warnings import POD_WARNINGS
 from muster.render.kubernetes.pod_settings import PodSettings
@@ -108,7 +108,7 @@ class Replica:
     _webhook: Webhook | None = None
 
     def __post_init__(self) -> None:
-        self._clock = steady_clock(time.time(), time.monotonic)
+        self._clock = create_steady_clock(time.time(), time.monotonic)
         self._recorder = Recorder(self._clock, time.monotonic)
         self._store = RankStore()
         self._pods = PodIndex(self._pod_changed, self._clock)

@@ -1,6 +1,4 @@
-"""The observed facts of a job at one moment.
-
-Each decision depends only on the facts, the spec, the status and the time.
+"""The observed facts of a job at one moment. Decisions depend only on them, the spec, the status and the time.
 
 Backends create these in `observe`. Times are Unix seconds on the operator's clock.
 """

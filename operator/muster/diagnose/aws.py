@@ -55,7 +55,7 @@ _THROTTLED = frozenset(
         "TooManyRequestsException",
     }
 )
-"""The error codes in botocore (retries/standard.py), without those of services that muster doesn't use."""
+"""botocore's error codes for throttling (retries/standard.py), without those of services that muster doesn't use."""
 
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
 
@@ -73,7 +73,7 @@ _UNKNOWN_CALLER = frozenset(
         "UnrecognizedClientException",
     }
 )
-"""The error codes about the caller's identity. Their messages may quote the request, so they are not shown."""
+"""The error codes about the caller's identity. Don't show their messages, because they may quote the request."""
 
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException", "403", "Forbidden", "UnauthorizedOperation"})
 _MISSING = frozenset(
@@ -89,18 +89,18 @@ _MISSING = frozenset(
 )
 _STS_OPERATIONS = frozenset({"AssumeRole", "AssumeRoleWithWebIdentity", "GetCallerIdentity"})
 _MISSING_TEXTS = ("Requested resource not found", "Could not find")
-"""SageMaker reports a missing resource as a ValidationException with these texts (aws/aws-sdk#165)."""
+"""SageMaker reports a missing resource as a ValidationException that starts with one of these (aws/aws-sdk#165)."""
 
 _LONG_VALUE = re.compile(r"(?<=Value )'(.{40}).+?'(?= at ')")
 """A long value in a message: SageMaker quotes a whole hyperparameter, which may have 2,500 characters."""
 
 _UNKNOWN_DENIAL = "IAM's policies of that identity, of the organisation or of the resource forbid it."
 
-_UNANSWERED = "Received error when attempting to retrieve container metadata"
+_NO_CREDENTIALS_RESPONSE = "Received error when attempting to retrieve container metadata"
 """botocore's message if the EKS Pod Identity agent doesn't respond. The credentials may still be valid."""
 
 _DENIAL = re.compile(r"User: (?P<who>\S+) is not authorized to perform: (?P<action>[\w-]+:\w+)(?P<rest>.*)", re.DOTALL)
-_ON = re.compile(r"\s*on resource: (?P<resource>\S+)(?P<why>.*)", re.DOTALL)
+_ON_RESOURCE = re.compile(r"\s*on resource: (?P<resource>\S+)(?P<why>.*)", re.DOTALL)
 _ACTIONS: Mapping[tuple[str, str], str] = MappingProxyType(
     {
         ("s3", "HeadObject"): "s3:GetObject",
@@ -128,14 +128,14 @@ class _Refusal:
     @property
     def action(self) -> str:
         """The IAM action of the operation."""
-        return iam_action(self.service, self.operation)
+        return get_iam_action(self.service, self.operation)
 
     @property
     def request(self) -> str:
         return f"{self.action} in {self.place}"
 
 
-def iam_action(service: str, operation: str) -> str:
+def get_iam_action(service: str, operation: str) -> str:
     """Return the IAM action for an operation."""
     return _ACTIONS.get((service, operation), f"{service}:{operation}")
 
@@ -143,7 +143,7 @@ def iam_action(service: str, operation: str) -> str:
 def translate_error(error: Exception, service: str, operation: str, place: Place) -> AwsError:
     """Translate an exception of botocore; `operation` is the requested operation."""
     if not isinstance(error, ClientError):
-        return _translate_other(error, iam_action(service, operation), place)
+        return _translate_other(error, get_iam_action(service, operation), place)
     details = error.response.get("Error", {})
     # The failed operation may be AssumeRole, which botocore sends before the requested operation.
     failed_operation = error.operation_name
@@ -158,13 +158,13 @@ def translate_error(error: Exception, service: str, operation: str, place: Place
     return next(result for check in _CHECKS if (result := check(refusal)) is not None)
 
 
-def _throttled(refusal: _Refusal) -> AwsError | None:
+def _check_throttling(refusal: _Refusal) -> AwsError | None:
     if refusal.code not in _THROTTLED:
         return None
     return Throttled(f"AWS throttles {refusal.request}: the account sends too many requests.")
 
 
-def _expired(refusal: _Refusal) -> AwsError | None:
+def _check_expired_credentials(refusal: _Refusal) -> AwsError | None:
     if refusal.code not in _EXPIRED:
         return None
     return ExpiredCredentials(
@@ -173,7 +173,7 @@ def _expired(refusal: _Refusal) -> AwsError | None:
     )
 
 
-def _unknown_caller(refusal: _Refusal) -> AwsError | None:
+def _check_unknown_caller(refusal: _Refusal) -> AwsError | None:
     if refusal.code not in _UNKNOWN_CALLER:
         return None
     return NoCredentials(
@@ -182,7 +182,7 @@ def _unknown_caller(refusal: _Refusal) -> AwsError | None:
     )
 
 
-def _denied(refusal: _Refusal) -> AwsError | None:
+def _check_denial(refusal: _Refusal) -> AwsError | None:
     match = _DENIAL.search(refusal.text)
     if match is None and refusal.code not in _DENIED:
         return None
@@ -190,64 +190,66 @@ def _denied(refusal: _Refusal) -> AwsError | None:
         why = f" AWS says: {refusal.text}" if refusal.text else ""
         return AccessDenied(f"{refusal.request} is not allowed.{why or ' ' + _UNKNOWN_DENIAL}", refusal.action, "")
     # The denied action may be another one: creating a training job also needs iam:PassRole.
-    resource_match = _ON.match(match["rest"])
+    resource_match = _ON_RESOURCE.match(match["rest"])
     resource = resource_match["resource"].rstrip(".,") if resource_match else ""
     why = (resource_match["why"] if resource_match else match["rest"]).strip().rstrip(".").removeprefix("because ")
     return AccessDenied(
         f"{match['who']} is not allowed to do {match['action']}{f' on {resource}' if resource else ''}"
-        f"{f': {why}' if why else ''}. Allow it with IAM{_trust_policy_hint(match['action'], refusal.place)}.",
+        f"{f': {why}' if why else ''}. Allow it with IAM{_describe_trust_policy(match['action'], refusal.place)}.",
         match["action"],
         resource,
     )
 
 
-def _trust_policy_hint(action: str, place: Place) -> str:
+def _describe_trust_policy(action: str, place: Place) -> str:
     # STS sends the same message for a wrong principal and for a wrong external id.
     needs_trust = action == "sts:AssumeRole" and place.external_id
     return f", and in the role's trust policy for the external id {place.external_id}" if needs_trust else ""
 
 
-def _no_capacity(refusal: _Refusal) -> AwsError | None:
+def _check_capacity(refusal: _Refusal) -> AwsError | None:
     if refusal.code == "ResourceLimitExceeded" or refusal.code.startswith("Insufficient"):
         return NoCapacity(f"SageMaker has no capacity for the training job in {refusal.place}: {refusal.text}")
     return None
 
 
-def _exists(refusal: _Refusal) -> AwsError | None:
+def _check_existing_name(refusal: _Refusal) -> AwsError | None:
     if refusal.code != "ResourceInUse":
         return None
     return AlreadyExists(f"SageMaker refuses {refusal.operation} in {refusal.place}: {refusal.text}")
 
 
-def _missing(refusal: _Refusal) -> AwsError | None:
+def _check_missing_resource(refusal: _Refusal) -> AwsError | None:
     has_text = refusal.code == "ValidationException" and refusal.text.startswith(_MISSING_TEXTS)
     if not has_text and refusal.code not in _MISSING:
         return None
-    return NotFound(f"{refusal.request}: the resource does not exist ({refusal.code}{_after_colon(refusal.text)}).")
+    return NotFound(f"{refusal.request}: the resource does not exist ({refusal.code}{_prepend_colon(refusal.text)}).")
 
 
-def _failed(refusal: _Refusal) -> AwsError | None:
+def _check_server_error(refusal: _Refusal) -> AwsError | None:
     if refusal.status < 500:  # noqa: PLR2004  (HTTP's server errors)
         return None
-    return Unavailable(f"AWS failed on {refusal.request}: {refusal.status} {refusal.code}{_after_colon(refusal.text)}.")
+    return Unavailable(
+        f"AWS failed on {refusal.request}: {refusal.status} {refusal.code}{_prepend_colon(refusal.text)}."
+    )
 
 
-def _invalid(refusal: _Refusal) -> AwsError:
-    return Invalid(f"AWS refuses {refusal.request}: {refusal.code}{_after_colon(refusal.text)}")
+def _build_invalid_request(refusal: _Refusal) -> AwsError:
+    return Invalid(f"AWS refuses {refusal.request}: {refusal.code}{_prepend_colon(refusal.text)}")
 
 
 _CHECKS: tuple[Callable[[_Refusal], AwsError | None], ...] = (
     # Errors about the caller are checked first, because their messages may look like other errors.
-    _unknown_caller,
-    _expired,
-    _throttled,
+    _check_unknown_caller,
+    _check_expired_credentials,
+    _check_throttling,
     # Check this before invalid requests: SageMaker reports a denied iam:PassRole as a ValidationException.
-    _denied,
-    _no_capacity,
-    _exists,
-    _missing,
-    _failed,
-    _invalid,
+    _check_denial,
+    _check_capacity,
+    _check_existing_name,
+    _check_missing_resource,
+    _check_server_error,
+    _build_invalid_request,
 )
 
 
@@ -261,7 +263,7 @@ def _translate_other(error: Exception, action: str, place: Place) -> AwsError:
         )
     if isinstance(error, SSOError | LoginError | TokenRetrievalError):
         return ExpiredCredentials(f"The AWS sign-in has expired: {text} Sign in again with `aws sso login`.")
-    if isinstance(error, CredentialRetrievalError) and _UNANSWERED in text:
+    if isinstance(error, CredentialRetrievalError) and _NO_CREDENTIALS_RESPONSE in text:
         return Unavailable(f"The provider of AWS credentials does not answer for {action} in {place}: {text}")
     if isinstance(error, CredentialRetrievalError):
         return ExpiredCredentials(f"The provider of AWS credentials refuses them for {action} in {place}: {text}")
@@ -276,5 +278,5 @@ def _shorten(text: str) -> str:
     return line if len(line) <= MAX_TEXT_CHARS else line[: MAX_TEXT_CHARS - 1] + "…"
 
 
-def _after_colon(text: str) -> str:
+def _prepend_colon(text: str) -> str:
     return f": {text}" if text else ""

@@ -17,7 +17,7 @@ _LEADER_TERM = 1
 """A local run has a single leader."""
 
 _MIN_INTERVAL_SECONDS = 0.02
-"""The minimum time between two reconciliations: reports that arrive together are handled together."""
+"""The minimum time between two reconciliations, so that one of them handles all reports that arrive together."""
 
 
 class StoppableBackend(NodeBackend, Protocol):
@@ -40,7 +40,7 @@ class Session(Protocol):
 
 @dataclass
 class LocalRun:
-    """Runs `job` on `backend`, and reconciles whenever `changed` is set. `publish` receives every result.
+    """Runs `job` on `backend`, and reconciles it whenever `changed` is set. `publish` receives every result.
 
     `clock` returns Unix seconds.
     """
@@ -64,7 +64,7 @@ class LocalRun:
             await self._wait_for_change(result)
 
     async def write(self, status: Status) -> None:
-        """Do nothing: `publish` has shown the status, and it has no use after the run."""
+        """Do nothing: `publish` has shown the status, and nothing reads it after the run."""
 
     async def _wait_for_change(self, result: ReconcileResult[JobFacts]) -> None:
         timeout = None if result.requeue_at is None else max(0.0, result.requeue_at - self.clock())

@@ -1,4 +1,4 @@
-"""One reconciliation of a job: observe, decide, write the status, act. The same for all backends."""
+"""Reconcile a job with any backend: observe, decide, write the status, act."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from muster.core.world import compute_world_size
 from muster.engine.thread import run_in_thread
 
 MAX_RANKS_IN_EVENT_LOOP = 1000
-"""Up to this number of ranks the event loop computes the decision itself, in about 20 ms."""
+"""Up to this number of ranks, the event loop itself computes the decision, which takes about 20 ms."""
 
 
 class StatusWriter(Protocol):
@@ -29,8 +29,8 @@ class StatusWriter(Protocol):
 class ReconcileResult(Generic[FactsT]):
     """The result of one reconciliation.
 
-    `requeue_at` is when to reconcile without a new event (Unix seconds; None: never). `is_over` is set once the job's
-    result is final and nothing of it remains.
+    `requeue_at` is when to reconcile again without a new event (Unix seconds; None: never). `is_over` is set once the
+    job's result is final and nothing of it remains.
     """
 
     facts: FactsT
@@ -45,7 +45,7 @@ async def reconcile(
     """Bring the job one step closer to its spec, and report its state."""
     observed = Observation(job, previous, await backend.observe(job, previous), now)
     compute = partial(_decide, backend.decisions, observed)
-    # This takes a millisecond for a hundred ranks and seconds for a hundred thousand.
+    # The computation takes a millisecond for a hundred ranks, and seconds for a hundred thousand.
     actions, result = (
         compute()
         if compute_world_size(job) <= MAX_RANKS_IN_EVENT_LOOP

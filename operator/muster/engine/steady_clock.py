@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 
-def steady_clock(now: float, monotonic: Callable[[], float]) -> Callable[[], float]:
+def create_steady_clock(now: float, monotonic: Callable[[], float]) -> Callable[[], float]:
     """Return a clock that starts at `now` (Unix seconds) and advances with `monotonic`.
 
-    With the system clock, a correction could exceed deadlines, make all nodes look silent, or reorder failures.
+    A correction of the system clock could exceed deadlines, make all nodes look silent, or reorder failures.
     """
     started_at = monotonic()
     return lambda: now + (monotonic() - started_at)

@@ -63,8 +63,8 @@ class ToolkitRun:
     python: str
 
 
-def training_of(job: Job, request: TrainingRequest, code: Mapping[str, CodeFile]) -> Training:
-    """Build the containers' input from a request. `code` is the job's own; the request may add files to it."""
+def build_training(job: Job, request: TrainingRequest, code: Mapping[str, CodeFile]) -> Training:
+    """Build the containers' input from a request. `code` are the job's own files; the request may add files."""
     block = get_sagemaker_block(job.spec)
     added_files = {} if request.archive is None else request.archive.files
     variables = request.body.get("Environment")
@@ -73,14 +73,14 @@ def training_of(job: Job, request: TrainingRequest, code: Mapping[str, CodeFile]
         group=next((group.name for group in block.instance_groups), HOMOGENEOUS),
         instance_type=get_rank_instance_type(block) or "local",
         hyperparameters=request.hyperparameters,
-        channels=_channels(request.body.get("InputDataConfig")),
+        channels=_build_channels(request.body.get("InputDataConfig")),
         environment={name: str(value) for name, value in variables.items()} if isinstance(variables, dict) else {},
         code={**code, **{path: CodeFile(content) for path, content in added_files.items()}},
-        module=framework_module(job),
+        module=find_framework_module(job),
     )
 
 
-def framework_module(job: Job) -> str:
+def find_framework_module(job: Job) -> str:
     """Return the framework's module for the toolkit, as MODULE:FUNCTION; "" without one."""
     framework = job.spec.sagemaker.framework if job.spec.sagemaker is not None else None
     return PYTORCH_MODULE if framework is not None and framework.name != "TensorFlow" else ""
@@ -90,13 +90,13 @@ def framework_module(job: Job) -> str:
 async def open_toolkit(
     run: ToolkitRun, *, on_line: OnLine, clock: Callable[[], float]
 ) -> AsyncIterator[ToolkitSession]:
-    """Create the run's folders; on exit, end all remaining processes.
+    """Create the run's folders, and open a session. On exit, end all remaining processes.
 
     `clock` returns Unix seconds. Raises `OSError` if folders or files can't be created.
     """
     job, layout = run.job, run.layout
     _create_folders(run)
-    changed, log, metrics = asyncio.Event(), RankLog(_rank_group(job)), OutputMetrics(job)
+    changed, log, metrics = asyncio.Event(), RankLog(_build_rank_group(job)), OutputMetrics(job)
 
     def handle_line(node: int, text: str) -> None:
         now = clock()
@@ -115,7 +115,7 @@ async def open_toolkit(
         python=run.python,
         environment=host_environment(run.training, TrainingPlaces(layout.private), run.machine.environment),
         processes=processes,
-        agents=lambda: _by_node(log.agents()),
+        agents=lambda: _group_by_node(log.list_agents()),
         read_metrics=metrics.of,
         has_reports=may_report(job),
         clock=clock,
@@ -134,7 +134,7 @@ def _create_folders(run: ToolkitRun) -> None:
     make_hosts(run.training, layout, hosts_file(metadata.uid, metadata.name, nodes, run.machine.hosts), run.python)
 
 
-def _rank_group(job: Job) -> RankGroup:
+def _build_rank_group(job: Job) -> RankGroup:
     return RankGroup(
         job_uid=job.metadata.uid,
         attempt=ATTEMPT,
@@ -145,11 +145,11 @@ def _rank_group(job: Job) -> RankGroup:
     )
 
 
-def _by_node(agents: tuple[AgentFacts, ...]) -> Mapping[int, AgentFacts]:
+def _group_by_node(agents: tuple[AgentFacts, ...]) -> Mapping[int, AgentFacts]:
     return {agent.report.node: agent for agent in agents}
 
 
-def _channels(config: JSON) -> dict[str, dict[str, str]]:
+def _build_channels(config: JSON) -> dict[str, dict[str, str]]:
     """Build inputdataconfig.json: see "How SageMaker AI Provides Training Information" in its developer guide."""
     result = {}
     for channel in config if isinstance(config, list) else []:

@@ -15,7 +15,7 @@ from muster.backends.kubernetes.pod_creator import UNCONFIRMED_SECONDS
 from muster.clients.kubernetes.client import Change, Client
 from muster.core.actions import CreateNode, RemoveNode, RemoveSurplusPod, SendCommand
 from muster.core.facts import Problem, ProcessState
-from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
+from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object
 from muster_worker.contract.schema import Command, CommandKind
 
@@ -96,7 +96,7 @@ async def test_an_answer_that_is_lost_makes_no_second_pod(world: World, kubectl:
             try:
                 await operator.create(job)
             except ApiError as error:
-                if error.status != NO_ANSWER:
+                if error.status != NO_RESPONSE:
                     raise
         await proxied.close()
     assert lost == {"services", "configmaps", "pods"}

@@ -13,8 +13,8 @@ from muster.clients.kubernetes import client as client_module
 from muster.clients.kubernetes import session
 from muster.clients.kubernetes.adaptive_limit import INITIAL_LIMIT
 from muster.clients.kubernetes.client import Change, Client, LogOptions
-from muster.objects.kubernetes.errors import NO_ANSWER, ApiError, Cause
-from muster.objects.kubernetes.kinds import CONFIG_MAPS, PODS, Object, Reading
+from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError, Cause
+from muster.objects.kubernetes.kinds import CONFIG_MAPS, PODS, Object, ParseOptions
 
 
 async def created(client: Client, namespace: str, name: str = "one") -> Object:
@@ -145,7 +145,7 @@ async def test_one_object_may_be_longer_than_a_part_of_a_list(
 
 
 async def test_only_metadata_is_sent_where_nothing_else_is_read(client: Client, namespace: str) -> None:
-    kind = replace(CONFIG_MAPS, reading=Reading(metadata=frozenset({"name"}), parts=frozenset()))
+    kind = replace(CONFIG_MAPS, parse_options=ParseOptions(metadata=frozenset({"name"}), parts=frozenset()))
     await client.create(CONFIG_MAPS, namespace, config_map("m", {"mine": "yes"}, x="y"))
     (item,) = (await client.list(kind, namespace, labels="mine=yes")).items
     assert (item["metadata"], "data" in item) == ({"name": "m"}, False)
@@ -214,7 +214,7 @@ async def test_no_answer_is_said_of_what_may_have_been_done(
     proxy.decide = lambda call: Lose() if call.verb == "create" else PASS
     with pytest.raises(ApiError, match="no answer") as caught:
         await created(proxied, namespace)
-    assert caught.value.status == NO_ANSWER
+    assert caught.value.status == NO_RESPONSE
     assert await client.get(CONFIG_MAPS, namespace, "one")
 
 
@@ -224,7 +224,7 @@ async def test_what_was_never_sent_was_not_done(
     proxy.decide = lambda call: Drop() if call.verb == "create" else PASS
     with pytest.raises(ApiError) as caught:
         await created(proxied, namespace)
-    assert caught.value.status == NO_ANSWER
+    assert caught.value.status == NO_RESPONSE
     with pytest.raises(ApiError):
         await client.get(CONFIG_MAPS, namespace, "one")
     assert [(call.verb, call.resource, call.namespace) for call in proxy.calls] == [("create", "configmaps", namespace)]
@@ -246,7 +246,7 @@ async def test_a_late_answer_is_no_answer(
     proxy.decide = lambda _: Pass(seconds=5)
     with pytest.raises(ApiError, match="within") as caught:
         await proxied.get(CONFIG_MAPS, namespace, "one")
-    assert caught.value.status == NO_ANSWER
+    assert caught.value.status == NO_RESPONSE
 
 
 async def test_when_to_come_again_is_told(proxy: ApiProxy, proxied: Client, namespace: str) -> None:
@@ -312,7 +312,7 @@ async def test_a_stream_that_is_cut_is_no_end(proxy: ApiProxy, proxied: Client, 
     with pytest.raises(ApiError) as caught:
         # Earlier changes are reported first.
         [change async for change in watch]
-    assert caught.value.status == NO_ANSWER
+    assert caught.value.status == NO_RESPONSE
 
 
 async def test_it_says_who_it_is(proxy: ApiProxy, proxied: Client, namespace: str) -> None:

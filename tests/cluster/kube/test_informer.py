@@ -11,7 +11,7 @@ from muster.clients.kubernetes import client as client_module
 from muster.clients.kubernetes.client import Change, Client
 from muster.clients.kubernetes.informer import Informer
 from muster.clients.kubernetes.object_versions import Untracked
-from muster.objects.kubernetes.kinds import CONFIG_MAPS, Reading
+from muster.objects.kubernetes.kinds import CONFIG_MAPS, ParseOptions
 
 MINE = "mine=yes"
 
@@ -223,7 +223,7 @@ async def test_several_namespaces_and_all(client: Client, namespace: str) -> Non
 async def test_an_object_of_which_a_part_cannot_be_read_is_told_of_and_hides_no_other(
     client: Client, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    kind = replace(CONFIG_MAPS, reading=Reading(max_bytes={"data": 1000}))
+    kind = replace(CONFIG_MAPS, parse_options=ParseOptions(max_bytes={"data": 1000}))
     listener = Listener()
     for name in ("a", "b", "c"):
         await client.create(CONFIG_MAPS, namespace, config_map(name, {"mine": "yes"}, x="y" * (2000 * (name == "b"))))

@@ -16,7 +16,7 @@ from muster.api.config.sagemaker import AwsEndpoints
 from muster.clients.aws.client import Aws
 from muster.clients.aws.connection import RENEW_SECONDS
 from muster.objects.aws.errors import AccessDenied, ExpiredCredentials, NoCredentials, NotFound, Unavailable
-from muster.objects.aws.listing import Since
+from muster.objects.aws.listing import ListFilter
 from muster.objects.aws.place import Place
 from support import virtual_time
 from support.training_job_requests import training_job_request
@@ -162,7 +162,7 @@ def test_credentials_that_are_no_good_are_read_again_every_few_seconds(service: 
 
 async def test_roles_of_one_account_share_its_pace(aws: Aws, service: Service) -> None:
     places = [Place("us-west-2", f"arn:aws:iam::444455556666:role/{name}") for name in ("a", "b")]
-    await asyncio.gather(*(aws.training_jobs(place).page(Since()) for place in places * 3))
+    await asyncio.gather(*(aws.training_jobs(place).page(ListFilter()) for place in places * 3))
     times = [call.at for call in service.called("ListTrainingJobs")]
     assert len(times) == 6
     assert all((after - before).total_seconds() >= 0.5 for before, after in pairwise(times))
@@ -172,7 +172,7 @@ async def test_accounts_have_paces_of_their_own(aws: Aws, service: Service) -> N
     places = [THERE, Place(THERE.region, "arn:aws:iam::777788889999:role/training")]
     # The credentials are cached, so that only the rate limit delays the request.
     await asyncio.gather(*(aws.identity(place) for place in places))
-    await asyncio.gather(*(aws.training_jobs(place).page(Since()) for place in places * 4))
+    await asyncio.gather(*(aws.training_jobs(place).page(ListFilter()) for place in places * 4))
     calls = service.called("ListTrainingJobs")
     assert len(calls) == 8
     between = [after.at - before.at for before, after in pairwise(calls) if before.account != after.account]

@@ -20,7 +20,7 @@ from muster.api.config.sagemaker import AwsEndpoints
 from muster.clients.aws.client import Aws
 from muster.clients.aws.job_logs import LOG_GROUP, JobLogs, LogPosition
 from muster.objects.aws.errors import AccessDenied, NotFound
-from muster.objects.aws.listing import Since
+from muster.objects.aws.listing import ListFilter
 from muster.objects.aws.place import Place
 from muster_dev.paths import ROOT
 from support.training_job_requests import training_job_request
@@ -104,7 +104,7 @@ async def everything(aws: Aws, service: Service) -> None:
     arn = await jobs.create(training_job_request("a-1"))
     await jobs.describe("a-1")
     await jobs.tags(arn)
-    await jobs.page(Since())
+    await jobs.page(ListFilter())
     logs = JobLogs(lambda operation, request: aws.send_request(HERE, "logs", operation, request))
     events, _ = await logs.new_lines("a-1", "[muster]", LogPosition(0))
     assert [event.text for event in events] == ["[muster] {}"]

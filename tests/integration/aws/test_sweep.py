@@ -16,9 +16,9 @@ from fakes.sagemaker_service.service import Service
 from muster.clients.aws.client import Aws
 from muster.clients.aws.sweep import FULL_SECONDS, SWEEP_SECONDS, TOLERATED_FAILURES, Sweep, Watch
 from muster.objects.aws.errors import AccessDenied, AwsError, Unavailable
-from muster.objects.aws.listing import Page, Since
+from muster.objects.aws.listing import ListFilter, Page
 from muster.objects.aws.place import Place
-from muster.objects.aws.training_job import Description, Summary
+from muster.objects.aws.training_job import TrainingJobDescription, TrainingJobSummary
 from support import virtual_time
 from support.training_job_requests import training_job_request
 
@@ -93,7 +93,7 @@ def test_a_job_is_found_before_and_after_it_is_created() -> None:
         await asyncio.sleep(1)
         assert (watch.observation.is_missing, secondary(watch)) == (False, "Starting")
         await asyncio.sleep(5 + ONE_AND_A_HALF)
-        assert isinstance(watch.observation.latest, Description)
+        assert isinstance(watch.observation.latest, TrainingJobDescription)
         assert secondary(watch) == "Training"
 
     at_a_site(test)
@@ -339,18 +339,20 @@ class Mistaken:
 
     calls: list[str] = field(default_factory=list)
 
-    async def page(self, since: Since, next_token: str = "") -> Page:
+    async def page(self, since: ListFilter, next_token: str = "") -> Page:
         return Page((self._made("page", since, next_token),), "", None)
 
-    async def describe(self, name: str) -> Description:
+    async def describe(self, name: str) -> TrainingJobDescription:
         result = self._made("describe", name)
-        return Description(name, result.arn, result.status, "Described", result.created_at, result.modified_at)
+        return TrainingJobDescription(
+            name, result.arn, result.status, "Described", result.created_at, result.modified_at
+        )
 
-    def _made(self, call: str, *_: object) -> Summary:
+    def _made(self, call: str, *_: object) -> TrainingJobSummary:
         self.calls.append(call)
         if self.calls.count(call) == 1:
             raise ZeroDivisionError
-        return Summary("a-1", "arn", "InProgress", "Listed", BEGINNING, BEGINNING)
+        return TrainingJobSummary("a-1", "arn", "InProgress", "Listed", BEGINNING, BEGINNING)
 
 
 def test_a_mistake_of_musters_own_ends_no_sweep(caplog: pytest.LogCaptureFixture) -> None:
@@ -376,7 +378,7 @@ def test_regions_have_a_pace_of_their_own() -> None:
         aws = Aws()
         for place in places:
             wire.join(aws, place, service)
-        await asyncio.gather(*(aws.training_jobs(place).page(Since()) for place in places * 2))
+        await asyncio.gather(*(aws.training_jobs(place).page(ListFilter()) for place in places * 2))
         await aws.close()
         return sorted(round((call.at - BEGINNING).total_seconds(), 1) for call in service.called("ListTrainingJobs"))
 

@@ -19,7 +19,7 @@ from muster.objects.aws.errors import (
     Throttled,
     Unavailable,
 )
-from muster.objects.aws.listing import Since
+from muster.objects.aws.listing import ListFilter
 from muster.objects.aws.place import Place
 from support.training_job_requests import training_job_request
 
@@ -87,8 +87,8 @@ async def test_listings_are_newest_first_and_in_pages(aws: Aws, service: Service
     now = datetime.now(UTC)
     for number in range(150):
         service.jobs().create(training_job_request(f"a-{number}"), now - timedelta(seconds=200 - number))
-    first = await jobs.page(Since())
-    second = await jobs.page(Since(), first.next_token)
+    first = await jobs.page(ListFilter())
+    second = await jobs.page(ListFilter(), first.next_token)
     assert (len(first.summaries), len(second.summaries), second.next_token) == (100, 50, "")
     assert first.summaries[0].name == "a-149"
     assert first.at is not None
@@ -100,7 +100,7 @@ async def test_listings_leave_out_what_was_not_modified_since(aws: Aws, service:
     service.jobs().script = lambda _request: (Stage("Training"),)
     for number in range(10):
         service.jobs().create(training_job_request(f"a-{number}"), now - timedelta(seconds=100 - number))
-    page = await aws.training_jobs(HERE).page(Since(modified=now - timedelta(seconds=94)))
+    page = await aws.training_jobs(HERE).page(ListFilter(modified_after=now - timedelta(seconds=94)))
     assert [summary.name for summary in page.summaries] == ["a-9", "a-8", "a-7"]
 
 

@@ -11,7 +11,7 @@ from fakes.sagemaker_service.faults import Fault
 from fakes.sagemaker_service.script import until_training
 from fakes.sagemaker_site.life import lived
 from fakes.sagemaker_site.site import HERE, Site, Wire, spec
-from muster.objects.aws.training_job import ENDED
+from muster.objects.aws.training_job import FINAL_STATUSES
 
 MINUTE = 60.0
 
@@ -28,7 +28,7 @@ def _left_running(site: Site) -> list[str]:
 
 def _runs(site: Site) -> bool:
     states = (job.state(site.service.now())[1].status for job in site.service.jobs().by_name.values())
-    return any(state not in ENDED for state in states)
+    return any(state not in FINAL_STATUSES for state in states)
 
 
 async def _is_deleted(site: Site) -> None:

@@ -16,7 +16,7 @@ from muster.core.status.refused_status import make_refused_status
 from .api_resources import problems, resource, spec
 
 
-def _nested(levels: int) -> JSON:
+def _build_nested_pattern(levels: int) -> JSON:
     value: JSON = 0
     for _ in range(levels):
         value = [value]
@@ -29,9 +29,9 @@ def _nested(levels: int) -> JSON:
         ([0] * (MAX_VALUES - 1), None),
         ([0] * MAX_VALUES, "holds more than"),
         ({str(key): key for key in range(MAX_VALUES)}, "holds more than"),
-        (_nested(MAX_DEPTH - 1), None),
-        (_nested(MAX_DEPTH), "nested more than"),
-        (_nested(9000), "nested more than"),
+        (_build_nested_pattern(MAX_DEPTH - 1), None),
+        (_build_nested_pattern(MAX_DEPTH), "nested more than"),
+        (_build_nested_pattern(9000), "nested more than"),
     ],
 )
 def test_the_extent_of_a_value_is_limited(value: JSON, says: str | None) -> None:
@@ -49,7 +49,7 @@ def test_what_is_not_read_does_not_count() -> None:
     value = resource()
     metadata = value["metadata"]
     assert isinstance(metadata, dict)
-    value["metadata"] = {**metadata, "managedFields": [{"fieldsV1": _nested(300)}]}
+    value["metadata"] = {**metadata, "managedFields": [{"fieldsV1": _build_nested_pattern(300)}]}
     value["status"] = {"ranks": [0] * MAX_VALUES}
     assert validate(Document(value)).spec.nodes
 

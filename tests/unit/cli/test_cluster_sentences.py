@@ -2,14 +2,14 @@ import pytest
 
 from muster.cli.errors import BadInput
 from muster.cli.jobs.cluster import JobReference, check_names, explain_api_error
-from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
+from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
 
 NO_JOB = ApiError(404, "NotFound", 'distributedtrainingjobs.muster.dev "digits" not found')
 NO_KIND = ApiError(404, "NotFound", "404 page not found")
 NO_VERSION = ApiError(404, "NotFound", "the server could not find the requested resource")
 NO_RIGHT = ApiError(403, "Forbidden", 'User "ann" cannot get resource "distributedtrainingjobs"')
 NOBODY = ApiError(401, "Unauthorized", "Unauthorized")
-AWAY = ApiError(NO_ANSWER, "NoAnswer", "no answer from https://cluster.example")
+AWAY = ApiError(NO_RESPONSE, "NoAnswer", "no answer from https://cluster.example")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from botocore.exceptions import (
     UnauthorizedSSOTokenError,
 )
 
-from muster.diagnose.aws import MAX_TEXT_CHARS, iam_action, translate_error
+from muster.diagnose.aws import MAX_TEXT_CHARS, get_iam_action, translate_error
 from muster.objects.aws.errors import (
     AccessDenied,
     AlreadyExists,
@@ -199,7 +199,7 @@ def test_messages_are_bounded_and_on_one_line() -> None:
 
 
 def test_rights_are_named_as_iam_does() -> None:
-    assert iam_action("sagemaker", "StopTrainingJob") == "sagemaker:StopTrainingJob"
-    assert iam_action("s3", "ListObjectsV2") == "s3:ListBucket"
-    assert iam_action("s3", "UploadPart") == "s3:PutObject"
-    assert iam_action("s3", "PutObject") == "s3:PutObject"
+    assert get_iam_action("sagemaker", "StopTrainingJob") == "sagemaker:StopTrainingJob"
+    assert get_iam_action("s3", "ListObjectsV2") == "s3:ListBucket"
+    assert get_iam_action("s3", "UploadPart") == "s3:PutObject"
+    assert get_iam_action("s3", "PutObject") == "s3:PutObject"

@@ -113,7 +113,7 @@ def _junk() -> st.SearchStrategy[JSON]:
     leaves: st.SearchStrategy[JSON] = st.sampled_from([0, None, "", [], {}, True, -1, 1e300, "x"])
     several = st.builds(lambda item, count: [item] * count, leaves, st.sampled_from(_COUNTS))
     fields = st.builds(_keyed, st.sampled_from(_COUNTS), leaves)
-    return st.one_of(leaves, several, fields, st.integers(1, 80).map(_nested))
+    return st.one_of(leaves, several, fields, st.integers(1, 80).map(_build_nested_pattern))
 
 
 def _repeated(item: st.SearchStrategy[JSON]) -> st.SearchStrategy[JSON]:
@@ -133,7 +133,7 @@ def _keyed(count: int, value: JSON) -> JSON:
     return {f"k{index}": value for index in range(count)}
 
 
-def _nested(levels: int) -> JSON:
+def _build_nested_pattern(levels: int) -> JSON:
     value: JSON = 0
     for _ in range(levels):
         value = {"a": value}

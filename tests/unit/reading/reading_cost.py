@@ -17,8 +17,8 @@ from muster.api.status.status import Status
 from muster.cli.render.training_request import build_request
 from muster.core.status.refused_status import make_refused_status
 from muster.objects.kubernetes.job_source import WATCHED_JOBS
-from muster.objects.kubernetes.json_parts import value_in
-from muster.objects.kubernetes.reading import read_object
+from muster.objects.kubernetes.json_parts import find_value
+from muster.objects.kubernetes.object_parser import read_object
 from muster.objects.kubernetes.resource import read_resource
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes import render
@@ -63,7 +63,7 @@ def parts_of_reading(text: bytes) -> Mapping[str, float]:
     """Seconds of each part: none of them yields to others."""
     parts: dict[str, float] = {}
     began = time.thread_time()
-    resource = read_resource(read_object(value_in(text), WATCHED_JOBS.reading))
+    resource = read_resource(read_object(find_value(text), WATCHED_JOBS.parse_options))
     if isinstance(resource.job, InvalidResource):
         make_refused_status(resource.status, resource.job, 1, 0.0)
     parts["read"] = time.thread_time() - began

@@ -25,11 +25,11 @@ from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.failure.problems import LOST_SECONDS, find_loss_time
 from muster.core.fence import get_fence_seconds
 from muster.core.members import count_nodes_with_spares
-from muster.diagnose.kubernetes.node_facts import is_caused_by_muster, missing_process, with_agent_report
+from muster.diagnose.kubernetes.node_facts import apply_agent_report, build_missing_process, is_caused_by_muster
 from muster.diagnose.kubernetes.start_problems import CONFIG_MISSING
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import JOBS, PODS
-from muster.objects.kubernetes.names import children_name
+from muster.objects.kubernetes.names import build_children_name
 from muster.objects.kubernetes.pods import PodView, read_pod
 from muster.render.kubernetes.pod_settings import PodSettings
 
@@ -173,7 +173,9 @@ class KubernetesBackend:
         return NodeFacts(
             node=node,
             name=f"{job.metadata.name}-{node}",
-            process=with_agent_report(self._process(job, job_state, node, last_pod), agent, _end_observed_at(last_pod)),
+            process=apply_agent_report(
+                self._process(job, job_state, node, last_pod), agent, _end_observed_at(last_pod)
+            ),
             agent=agent,
             command=None if sent_command is None else sent_command.command,
             command_sent_at=None if sent_command is None else sent_command.at,
@@ -187,7 +189,7 @@ class KubernetesBackend:
             return ProcessFacts(ProcessState.MISSING, replacement, problem=job_state.pod_problems.get(node))
         process = last_pod.process
         if self.pods.newest_pod(job.metadata.uid, node) is None:
-            process = missing_process(process, replacement, last_pod.observations.observed_at)
+            process = build_missing_process(process, replacement, last_pod.observations.observed_at)
         problem, deletion = process.problem, job_state.deletions.get(last_pod.pod.uid)
         if (
             problem is not None
@@ -284,7 +286,7 @@ class KubernetesBackend:
 
 def _end_observed_at(last_pod: PodEntry | None) -> float | None:
     """Return when the operator observed the end of the pod's container."""
-    return None if last_pod is None or last_pod.observations.ended is None else last_pod.observations.ended.at
+    return None if last_pod is None or last_pod.observations.end is None else last_pod.observations.end.at
 
 
 def _lacks_config_map(job: Job, process: ProcessFacts) -> bool:
@@ -292,7 +294,7 @@ def _lacks_config_map(job: Job, process: ProcessFacts) -> bool:
     problem = process.problem
     if problem is None or problem.reason != CONFIG_MISSING:
         return False
-    return f" {children_name(job.metadata.name)} " in problem.message
+    return f" {build_children_name(job.metadata.name)} " in problem.message
 
 
 def whole_seconds(grace: float) -> int:

@@ -10,11 +10,11 @@ from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.clients.kubernetes.client import Client
 from muster.core.facts import Problem
-from muster.diagnose.kubernetes.refusals import Refusal, name_conflict, read_refusal
+from muster.diagnose.kubernetes.refusals import Refusal, build_name_conflict, read_refusal
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, SERVICES, Kind, Object
-from muster.objects.kubernetes.names import children_name
-from muster.objects.kubernetes.pods import owner_uid
+from muster.objects.kubernetes.names import build_children_name
+from muster.objects.kubernetes.pods import read_owner_uid
 from muster.render.agent_archive import agent_archive
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes import render
@@ -65,14 +65,14 @@ class Children:
 
     async def _update_pod_group(self, job: Job, group: PodGroup) -> None:
         """Update a PodGroup of an earlier spec; keep what its scheduler added."""
-        namespace, name = job.metadata.namespace, children_name(job.metadata.name)
+        namespace, name = job.metadata.namespace, build_children_name(job.metadata.name)
         spec = read_mapping(group.body["spec"])
         stored = read_mapping((await self.client.get(group.kind, namespace, name)).get("spec"))
         if any(stored.get(field) != value for field, value in spec.items()):
             await self.client.merge(group.kind, namespace, name, {"spec": dict(spec)})
 
     async def _create_or_update(self, job: Job, kind: Kind, body: Object) -> Refusal | None:
-        namespace, name = job.metadata.namespace, children_name(job.metadata.name)
+        namespace, name = job.metadata.namespace, build_children_name(job.metadata.name)
         try:
             await self.client.create_large(kind, namespace, body)
         except ApiError as error:
@@ -84,8 +84,8 @@ class Children:
         else:
             return None
         stored = await self.client.get(kind, namespace, name)
-        if owner_uid(stored) != job.metadata.uid:
-            return Refusal(name_conflict(kind.name, name, namespace))
+        if read_owner_uid(stored) != job.metadata.uid:
+            return Refusal(build_name_conflict(kind.name, name, namespace))
         content = {field: body[field] for field in _CONTENT_FIELDS if field in body}
         if any(stored.get(field) != value for field, value in content.items()):
             await self.client.merge(kind, namespace, name, content)

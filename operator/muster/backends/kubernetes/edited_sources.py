@@ -17,8 +17,8 @@ from muster.core.edited_source import NO_MEMORY_FOR_SOURCE, RequestedSource
 from muster.core.facts import Problem
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, Object
-from muster.objects.kubernetes.names import SOURCE_KEY, is_source_name, source_name
-from muster.objects.kubernetes.pods import owner_uid
+from muster.objects.kubernetes.names import SOURCE_KEY, build_source_name, is_source_name
+from muster.objects.kubernetes.pods import read_owner_uid
 from muster_worker.contract.schema import Command
 from muster_worker.contract.source import MAX_SOURCE_BYTES, EditedSource
 
@@ -70,7 +70,7 @@ class EditedSources:
         if job_state.read_source == (command.attempt, sha256) and now < job_state.source_read_at + SOURCE_SECONDS:
             return None
         job_state.source_problem = None
-        name = source_name(job.metadata.name, sha256)
+        name = build_source_name(job.metadata.name, sha256)
         try:
             source = await read_source(self.client, job, name)
             if source.sha256 != sha256:
@@ -107,7 +107,7 @@ def check_source(stored: Object, job: Job, name: str) -> EditedSource:
     """Return the edited code in a ConfigMap. Raises `SourceRefused`."""
     uid = job.metadata.uid
     labels = read_mapping(read_mapping(stored.get("metadata")).get("labels"))
-    if owner_uid(stored) != uid or labels.get(JOB_UID_LABEL) != uid:
+    if read_owner_uid(stored) != uid or labels.get(JOB_UID_LABEL) != uid:
         raise SourceRefused("it does not belong to this job, or to an earlier one of its name")
     if stored.get("immutable") is not True:
         raise SourceRefused("it is not immutable")
@@ -119,6 +119,6 @@ def check_source(stored: Object, job: Job, name: str) -> EditedSource:
     if not 0 < len(archive) <= MAX_SOURCE_BYTES:
         raise SourceRefused(f"its {SOURCE_KEY} has {len(archive)} bytes; 1 to {MAX_SOURCE_BYTES} are allowed")
     sha256 = hashlib.sha256(archive).hexdigest()
-    if name != source_name(job.metadata.name, sha256):
-        raise SourceRefused(f"its content belongs into ConfigMap {source_name(job.metadata.name, sha256)}")
+    if name != build_source_name(job.metadata.name, sha256):
+        raise SourceRefused(f"its content belongs into ConfigMap {build_source_name(job.metadata.name, sha256)}")
     return EditedSource(sha256, text)

@@ -7,7 +7,7 @@ from muster.api.spec.job import Job
 from muster.core.edited_source import RequestedSource
 from muster.core.facts import Problem
 from muster.core.failure.problems import LOST_SECONDS
-from muster.objects.kubernetes.observations import is_cut_off
+from muster.objects.kubernetes.observations import is_unreachable
 from muster.objects.kubernetes.pods import PodView
 from muster.render.kubernetes.spec_hash import spec_hash
 from muster_worker.contract.schema import Command
@@ -129,7 +129,7 @@ class JobState:
         if pod.deletion_requested_at is None:
             return False
         deadline = self._deletion_deadlines.setdefault(pod.uid, now + (pod.deletion_grace_seconds or 0))
-        return now >= deadline + (0.0 if is_cut_off(pod) else LOST_SECONDS)
+        return now >= deadline + (0.0 if is_unreachable(pod) else LOST_SECONDS)
 
     def is_deletion_pending(self, pod: PodView, grace_seconds: int, now: float) -> bool:
         """Whether the pod's deletion was requested recently, with the same or a shorter grace period."""

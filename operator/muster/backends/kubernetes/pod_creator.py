@@ -15,10 +15,10 @@ from muster.clients.kubernetes.fair_slots import FairSlots
 from muster.collector.store import RankStore
 from muster.core.actions import CreateNode
 from muster.core.facts import Problem
-from muster.diagnose.kubernetes.refusals import Refusal, name_conflict, read_refusal
+from muster.diagnose.kubernetes.refusals import Refusal, build_name_conflict, read_refusal
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import PODS, Object
-from muster.objects.kubernetes.names import pod_name
+from muster.objects.kubernetes.names import build_pod_name
 from muster.objects.kubernetes.pods import read_pod
 from muster.render.kubernetes import render
 from muster.render.kubernetes.not_renderable import NotRenderable
@@ -166,7 +166,7 @@ class PodCreator:
             if action.replacement > 0:
                 self.store.replace(job.metadata.uid, action.node)
             body = await self._render(batch, action)
-            name = pod_name(job.metadata.name, action.node, action.replacement)
+            name = build_pod_name(job.metadata.name, action.node, action.replacement)
             try:
                 created = await self.client.create(PODS, namespace, body)
             except ApiError as error:
@@ -181,7 +181,7 @@ class PodCreator:
             elif pod is not None and batch.job_state.is_leftover(pod, self.clock()):
                 batch.job_state.taken_replacements[action.node] = action.replacement
             else:
-                batch.node_problems[action.node] = name_conflict("Pod", name, namespace)
+                batch.node_problems[action.node] = build_name_conflict("Pod", name, namespace)
 
     async def _render(self, batch: _Batch, action: CreateNode) -> Object:
         """Render a node's pod. Each iteration of the event loop renders only one pod."""

@@ -18,7 +18,7 @@ from muster.clients.kubernetes.skipped import SkippedLog
 from muster.collector.memory_shares import MemoryShares, Share
 from muster.collector.pod_directory import Member
 from muster.core.facts import ProcessFacts
-from muster.diagnose.kubernetes.pod_facts import process_facts
+from muster.diagnose.kubernetes.pod_facts import derive_process_facts
 from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.observations import Observations, observe_pod
 from muster.objects.kubernetes.pods import PodView, read_pod
@@ -47,12 +47,12 @@ class PodEntry:
     def share(self) -> Share:
         """The pod's share of its namespace's memory."""
         warnings = sum(WARNING_BYTES + 4 * len(warning.message) for warning in self.warnings)
-        return Share(self.pod.namespace, self.pod.weight + warnings)
+        return Share(self.pod.namespace, self.pod.memory_bytes + warnings)
 
     @cached_property
     def process(self) -> ProcessFacts:
         """The pod as its node's process; cached until the entry changes."""
-        return process_facts(self.pod, self.warnings, self.observations)
+        return derive_process_facts(self.pod, self.warnings, self.observations)
 
 
 @dataclass

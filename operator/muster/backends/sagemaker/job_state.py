@@ -11,7 +11,7 @@ from muster.core.facts import Problem
 from muster.core.training_job.facts import FailureKind, RequestFailure
 from muster.core.training_job.name import build_training_job_name
 from muster.objects.aws.place import Place
-from muster.objects.aws.training_job import Description
+from muster.objects.aws.training_job import TrainingJobDescription
 
 
 @dataclass
@@ -34,7 +34,7 @@ class JobState:
     name_conflict: tuple[str, Problem] | None = None
     """The name of a training job that doesn't belong to this job, and the problem."""
 
-    ended: Description | None = None
+    ended: TrainingJobDescription | None = None
     """The last training job that has ended."""
 
     ended_at: float = 0.0

@@ -89,7 +89,7 @@ class LogFollower:
     def agents(self, job_uid: str, attempt: int) -> tuple[AgentFacts, ...]:
         """Return the newest report of each node."""
         followed_log = self._followed.get(job_uid)
-        return () if followed_log is None or followed_log.source.attempt != attempt else followed_log.log.agents()
+        return () if followed_log is None or followed_log.source.attempt != attempt else followed_log.log.list_agents()
 
     def is_complete(self, job_uid: str, attempt: int) -> bool:
         """Whether all lines have been read."""
@@ -191,5 +191,5 @@ def rank_group_of(source: LogSource) -> RankGroup:
 
 def _has_failed_rank(log: RankLog) -> bool:
     """Whether a rank reported its own failure."""
-    ends = (rank.report for agent in log.agents() for rank in agent.ranks if rank.report.state == RankState.EXITED)
+    ends = (rank.report for agent in log.list_agents() for rank in agent.ranks if rank.report.state == RankState.EXITED)
     return any(report.exit_code != 0 for report in ends)

@@ -18,7 +18,7 @@ from muster.clients.aws.training_jobs import TrainingJobs
 from muster.core.facts import Problem
 from muster.core.training_job.facts import FailureKind, Location, RequestFailure
 from muster.core.training_job.name import build_name_prefix, build_training_job_name, parse_attempt
-from muster.diagnose.sagemaker.request_failures import count_tries, request_failure_of
+from muster.diagnose.sagemaker.request_failures import build_request_failure, count_tries
 from muster.objects.aws.errors import AlreadyExists, AwsError, NotFound, Unavailable
 from muster.objects.aws.place import Place
 from muster.render.sagemaker.request.identity import has_job_tags
@@ -65,7 +65,7 @@ class TrainingJobActions:
             self._record_failure(job_state, RequestFailure(kind, Problem(error.reason, error.message), self.clock()))
             return
         except AwsError as error:
-            self._record_failure(job_state, request_failure_of(error, self.clock()))
+            self._record_failure(job_state, build_request_failure(error, self.clock()))
             return
         job_state.none_running, job_state.withdrawn_name = False, ""
         await self._record_result(job_state, self._send_create(job_state, job, attempt, body, place))
@@ -118,7 +118,7 @@ class TrainingJobActions:
         try:
             await work
         except AwsError as error:
-            self._record_failure(job_state, request_failure_of(error, self.clock()))
+            self._record_failure(job_state, build_request_failure(error, self.clock()))
             return False
         job_state.request_failure = None
         return True

@@ -12,7 +12,7 @@ from muster.clients.aws.client import Aws
 from muster.core.training_job.name import build_name_prefix, parse_attempt
 from muster.objects.aws.errors import NotFound
 from muster.objects.aws.place import Place
-from muster.objects.aws.training_job import ENDED
+from muster.objects.aws.training_job import FINAL_STATUSES
 from muster.render.sagemaker.request.identity import has_job_tags
 
 
@@ -44,7 +44,7 @@ class TrainingJobSearch:
             attempts = {
                 attempt: summary.name
                 for summary in listed
-                if summary.status not in ENDED and (attempt := parse_attempt(summary.name, stem)) is not None
+                if summary.status not in FINAL_STATUSES and (attempt := parse_attempt(summary.name, stem)) is not None
             }
             for attempt, name in sorted(attempts.items(), reverse=True):
                 try:

@@ -13,11 +13,11 @@ from muster.clients.aws.sweep import Watch
 from muster.core.facts import Problem
 from muster.core.training_job.facts import FailureKind, Location, RequestFailure, TrainingJob
 from muster.core.training_job.problems import MIN_REPORTED_TRIES
-from muster.diagnose.sagemaker.request_failures import count_tries, request_failure_of
-from muster.diagnose.sagemaker.training_job_facts import training_job_of
+from muster.diagnose.sagemaker.request_failures import build_request_failure, count_tries
+from muster.diagnose.sagemaker.training_job_facts import convert_description
 from muster.objects.aws.errors import AlreadyExists, AwsError, NotFound
 from muster.objects.aws.place import Place
-from muster.objects.aws.training_job import ENDED, Description, Summary
+from muster.objects.aws.training_job import FINAL_STATUSES, TrainingJobDescription, TrainingJobSummary
 from muster.render.sagemaker.request.identity import has_job_tags
 
 MISSING_GRACE_SECONDS = 600.0
@@ -59,7 +59,7 @@ class TrainingJobWatcher:
         """Return the training job's current state, and watch it until it is over."""
         # A training job that is over never changes.
         if job_state.ended is not None and job_state.ended.name == target.name:
-            return ObservedTrainingJob(training_job_of(job_state.ended), job_state.watched_at)
+            return ObservedTrainingJob(convert_description(job_state.ended), job_state.watched_at)
         watch, place = self._watch(job_state, target)
         stale = _problem(watch, self.clock())
         description = watch.observation.present
@@ -78,11 +78,11 @@ class TrainingJobWatcher:
             if name_conflict is not None:
                 return name_conflict
         if not description.has_ended:
-            training = _with_listed_status(training_job_of(description), watch.observation.summary, description)
+            training = _with_listed_status(convert_description(description), watch.observation.summary, description)
             return ObservedTrainingJob(training, place, refresh_failure=stale)
         job_state.ended, job_state.ended_at = description, self.clock()
         job_state.stop_watching()
-        return ObservedTrainingJob(training_job_of(description), place)
+        return ObservedTrainingJob(convert_description(description), place)
 
     def _not_observed(self, stale: RequestFailure | None) -> ObservedTrainingJob:
         return ObservedTrainingJob(
@@ -131,7 +131,7 @@ class TrainingJobWatcher:
         try:
             tags = await self.aws.training_jobs(place).tags(arn)
         except AwsError as error:
-            job_state.tags_failure = count_tries(request_failure_of(error, self.clock()), job_state.tags_failure)
+            job_state.tags_failure = count_tries(build_request_failure(error, self.clock()), job_state.tags_failure)
             return ObservedTrainingJob(observation_failure=job_state.tags_failure)
         job_state.tags_failure = None
         if has_job_tags(tags, target.uid, target.attempt):
@@ -157,12 +157,14 @@ class TrainingJobWatcher:
         return watch
 
 
-def _with_listed_status(training: TrainingJob, summary: Summary | None, description: Description) -> TrainingJob:
+def _with_listed_status(
+    training: TrainingJob, summary: TrainingJobSummary | None, description: TrainingJobDescription
+) -> TrainingJob:
     """Replace an older status by that of the newest list: a list covers many training jobs with one request.
 
     A list doesn't contain the reason of an end, or the cost, so only Describe reports an end.
     """
-    if summary is None or summary.modified_at <= description.modified_at or summary.status in ENDED:
+    if summary is None or summary.modified_at <= description.modified_at or summary.status in FINAL_STATUSES:
         return training
     return replace(
         training, status=summary.status, secondary_status=summary.secondary_status or training.secondary_status
@@ -174,7 +176,7 @@ def _problem(watch: Watch, now: float) -> RequestFailure | None:
     error = watch.problem
     if error is None:
         return None
-    failure = request_failure_of(error, now)
+    failure = build_request_failure(error, now)
     return RequestFailure(failure.kind, failure.problem, now, MIN_REPORTED_TRIES, watch.refused_seconds)
 
 

@@ -14,7 +14,7 @@ from muster.core.facts import Problem
 from muster.core.training_job.attempt_state import CREATION_SECONDS
 from muster.core.training_job.backoff import compute_retry_time
 from muster.core.training_job.facts import FailureKind, RequestFailure
-from muster.diagnose.sagemaker.request_failures import count_tries, request_failure_of
+from muster.diagnose.sagemaker.request_failures import build_request_failure, count_tries
 from muster.objects.aws.errors import AwsError
 from muster.objects.aws.place import Place
 
@@ -80,7 +80,7 @@ class UnrecordedTrainingJobs:
                 metadata, places, earliest_creation_time(metadata.creation_timestamp)
             )
         except AwsError as error:
-            self._record_failure(job_state, request_failure_of(error, now))
+            self._record_failure(job_state, build_request_failure(error, now))
             return False
         job_state.none_running, job_state.search_failure = job_state.unrecorded is None, None
         return True

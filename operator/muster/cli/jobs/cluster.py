@@ -22,7 +22,7 @@ from muster.api.names import (
 from muster.cli.errors import BadInput
 from muster.clients.kubernetes.access import NoCluster
 from muster.clients.kubernetes.client import Client
-from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
+from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ async def _connect_and_run(wanted: JobReference, work: Callable[[ClusterJob], Aw
 
 def explain_api_error(error: ApiError, namespace: str, name: str) -> str:
     """Explain the API server's error about the job `name` to the user."""
-    if error.status == NO_ANSWER:
+    if error.status == NO_RESPONSE:
         return f"the cluster doesn't answer: {error.message}"
     # The API server's message names only a missing object: without it, the CRD is missing.
     if error.is_not_found and f'{PLURAL}.{GROUP} "{name}"' not in error.message:

@@ -20,8 +20,8 @@ from muster.cli.jobs.requests import Change, Waiting, make_restart, request_chan
 from muster.cli.jobs.source_files import PackedSource, check_script, pack_source
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, JOBS, Object
-from muster.objects.kubernetes.names import JOB_LABEL, SOURCE_KEY, SOURCE_LABEL, source_name
-from muster.objects.kubernetes.pods import owner_uid
+from muster.objects.kubernetes.names import JOB_LABEL, SOURCE_KEY, SOURCE_LABEL, build_source_name
+from muster.objects.kubernetes.pods import read_owner_uid
 
 MAX_NOTES = 20
 """The maximum number of files that are left out and named."""
@@ -100,7 +100,7 @@ def make_config_map(resource: Object, packed: PackedSource) -> Object:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
-            "name": source_name(job_name, packed.sha256),
+            "name": build_source_name(job_name, packed.sha256),
             "labels": {JOB_LABEL: job_name, JOB_UID_LABEL: uid, SOURCE_LABEL: "rerun"},
             "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": False}],
         },
@@ -111,7 +111,7 @@ def make_config_map(resource: Object, packed: PackedSource) -> Object:
 
 def _name(resource: Object, packed: PackedSource | None) -> str | None:
     job_name = read_string(read_mapping(resource.get("metadata")).get("name"))
-    return None if packed is None else source_name(job_name, packed.sha256)
+    return None if packed is None else build_source_name(job_name, packed.sha256)
 
 
 def _find_remark(observed: ObservedJob) -> str:
@@ -141,7 +141,7 @@ async def _list_config_maps(target: ClusterJob, resource: Object) -> list[Object
         listing = await target.client.list(CONFIG_MAPS, target.namespace, labels=labels)
     except ApiError:
         return []
-    return [stored for stored in listing.items if owner_uid(stored) == job_uid]
+    return [stored for stored in listing.items if read_owner_uid(stored) == job_uid]
 
 
 async def delete_unused(target: ClusterJob, config_maps: Sequence[Object]) -> None:

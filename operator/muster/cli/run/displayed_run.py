@@ -31,7 +31,7 @@ from muster.core.facts import JobFacts
 from muster.core.world import get_procs_per_node
 from muster.engine.local_run import LocalRun, Session
 from muster.engine.reconcile import ReconcileResult
-from muster.engine.steady_clock import steady_clock
+from muster.engine.steady_clock import create_steady_clock
 from muster.render.storage.errors import StorageError
 
 FAILED = 1
@@ -85,7 +85,7 @@ class Run:
 
     async def run(self, opener: SessionOpener) -> ReconcileResult[JobFacts]:
         """Open the backend, reconcile until the job has ended, and clean up."""
-        clock = steady_clock(time.time(), time.monotonic)
+        clock = create_steady_clock(time.time(), time.monotonic)
         async with opener(on_line=self._show_line, clock=clock) as session:
 
             def stop(request: StopRequest) -> None:

@@ -46,7 +46,7 @@ from muster.cli.run.local_job import (
     without_remote_storage,
 )
 from muster.core.world import compute_world_size
-from muster.engine.toolkit_session import ToolkitRun, framework_module, open_toolkit, training_of
+from muster.engine.toolkit_session import ToolkitRun, build_training, find_framework_module, open_toolkit
 from muster.render.sagemaker.apply_defaults import apply_defaults
 from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.notes import kubernetes_fields
@@ -97,7 +97,7 @@ def run_training(options: RunOptions, source: Path | None) -> int:
             layout = RunLayout(folder, scratch.folder, job.metadata.name)
             if plan is not None:
                 download_inputs(plan, layout, display.note)
-            training = training_of(resolved_job, training_request, _read_code(source or code_folder(layout)))
+            training = build_training(resolved_job, training_request, _read_code(source or code_folder(layout)))
             all_folders = replace(folders, downloads=downloaded_folders(plan, layout))
             run = Run(resolved_job, layout, display, options)
             toolkit_run = ToolkitRun(resolved_job, training, layout, machine, all_folders, python)
@@ -175,7 +175,7 @@ def _find_python(machine: Machine, job: Job) -> str:
     """Return the user's `python`, which runs instead of the training image. Raises `BadInput` without the toolkit."""
     path = machine.environment.get("PATH", os.defpath)
     python = shutil.which("python", path=path) or shutil.which("python3", path=path)
-    framework = framework_module(job).partition(".")[0]
+    framework = find_framework_module(job).partition(".")[0]
     modules = ["sagemaker_training", *([framework] if framework else [])]
     command = [python or "python", "-c", _CHECK_MODULES, *modules]
     if python is None or subprocess.run(command, env=dict(machine.environment), check=False).returncode != 0:

@@ -74,7 +74,9 @@ class Aws:
         async with self._identity_locks.setdefault(place, asyncio.Lock()):
             if place not in self._identities:
                 response = await self.connection(place).send_request("sts", "GetCallerIdentity", {})
-                self._identities[place] = CallerIdentity(decode.text(response, "Account"), decode.text(response, "Arn"))
+                self._identities[place] = CallerIdentity(
+                    decode.read_text(response, "Account"), decode.read_text(response, "Arn")
+                )
             return self._identities[place]
 
     def connection(self, place: Place) -> Connection:

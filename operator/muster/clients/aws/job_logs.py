@@ -60,7 +60,7 @@ class JobLogs:
             page = _events(response, job)
             events += page
             latest = max([latest, *(int(event.at * 1000 - LATE_SECONDS * 1000) for event in page)])
-            token = decode.text(response, "nextToken")
+            token = decode.read_text(response, "nextToken")
             if not token:
                 return events, LogPosition(latest)
         return events, LogPosition(position.since, token)
@@ -71,7 +71,7 @@ class JobLogs:
         for stream in (await self._streams(job))[:MAX_TAILS]:
             request = {"logGroupName": LOG_GROUP, "logStreamName": stream, "limit": TAIL_EVENTS, "startFromHead": False}
             response = await self._send_request("GetLogEvents", request)
-            events += [_event(stream, fields) for fields in decode.objects(response, "events")]
+            events += [_event(stream, fields) for fields in decode.read_structures(response, "events")]
         return events
 
     async def _streams(self, job: str) -> list[str]:
@@ -80,8 +80,10 @@ class JobLogs:
         while len(names) < MAX_STREAMS:
             request = {"logGroupName": LOG_GROUP, "logStreamNamePrefix": f"{job}/"}
             response = await self._send_request("DescribeLogStreams", request | ({"nextToken": token} if token else {}))
-            names += [decode.text(fields, "logStreamName") for fields in decode.objects(response, "logStreams")]
-            token = decode.text(response, "nextToken")
+            names += [
+                decode.read_text(fields, "logStreamName") for fields in decode.read_structures(response, "logStreams")
+            ]
+            token = decode.read_text(response, "nextToken")
             if not token:
                 break
         # the first host has mpirun's output for all hosts
@@ -104,10 +106,14 @@ def _request(job: str, words: str, since: int, next_token: str) -> dict[str, obj
 
 
 def _events(response: Response, job: str) -> list[LogEvent]:
-    by_stream = ((decode.text(fields, "logStreamName"), fields) for fields in decode.objects(response, "events"))
+    by_stream = (
+        (decode.read_text(fields, "logStreamName"), fields) for fields in decode.read_structures(response, "events")
+    )
     return [_event(stream, fields) for stream, fields in by_stream if stream.startswith(f"{job}/")]
 
 
 def _event(stream: str, fields: decode.Fields) -> LogEvent:
     timestamp = fields.get("timestamp")
-    return LogEvent(stream, timestamp / 1000 if isinstance(timestamp, int) else 0.0, decode.text(fields, "message"))
+    return LogEvent(
+        stream, timestamp / 1000 if isinstance(timestamp, int) else 0.0, decode.read_text(fields, "message")
+    )

@@ -6,8 +6,13 @@ import itertools
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from muster.objects.aws.listing import Page, Since
-from muster.objects.aws.training_job import ENDED, Description, Summary, Transition
+from muster.objects.aws.listing import ListFilter, Page
+from muster.objects.aws.training_job import (
+    FINAL_STATUSES,
+    SecondaryStatusTransition,
+    TrainingJobDescription,
+    TrainingJobSummary,
+)
 
 MAX_CLOCK_DIFFERENCE = timedelta(minutes=15)
 """AWS refuses requests of clients whose clocks differ by more than this (SigV4, "Request has expired")."""
@@ -20,19 +25,19 @@ OVERLAP = timedelta(seconds=60)
 class Observation:
     """The last observed state of a job. `is_missing`: SageMaker reports that the job doesn't exist."""
 
-    summary: Summary | None = None
-    description: Description | None = None
+    summary: TrainingJobSummary | None = None
+    description: TrainingJobDescription | None = None
     is_missing: bool = False
 
     @property
-    def latest(self) -> Summary | None:
+    def latest(self) -> TrainingJobSummary | None:
         """The newer one of the summary and the description."""
         if self.summary is None or self.description is None:
             return self.description or self.summary
         return self.summary if self.summary.modified_at > self.description.modified_at else self.description
 
     @property
-    def present(self) -> Description | None:
+    def present(self) -> TrainingJobDescription | None:
         """The description with the status of later listings.
 
         A final status comes only from a description, because a listing lacks the reason.
@@ -40,12 +45,12 @@ class Observation:
         description, summary = self.description, self.summary
         if description is None or summary is None:
             return description
-        if summary.modified_at <= description.modified_at or summary.status in ENDED:
+        if summary.modified_at <= description.modified_at or summary.status in FINAL_STATUSES:
             return description
         transitions = description.transitions
         if summary.secondary_status and summary.secondary_status != description.secondary_status:
             earlier = tuple(replace(step, ended_at=step.ended_at or summary.modified_at) for step in transitions)
-            transitions = (*earlier, Transition(summary.secondary_status, summary.modified_at, None, ""))
+            transitions = (*earlier, SecondaryStatusTransition(summary.secondary_status, summary.modified_at, None, ""))
         return replace(
             description,
             status=summary.status,
@@ -89,7 +94,7 @@ class Observations:
         """Return the earliest creation time of all watched jobs; None without any."""
         return min((job.since for job in self._jobs.values()), default=None)
 
-    def record_summary(self, summary: Summary) -> bool:
+    def record_summary(self, summary: TrainingJobSummary) -> bool:
         """Record a job of a listing; return whether a watched job has changed."""
         job = self._jobs.get(summary.name)
         if job is None:
@@ -104,7 +109,7 @@ class Observations:
             self.request_description(summary.name)
         return _observed_state(job.observation) != _observed_state(previous)
 
-    def record_description(self, description: Description) -> bool:
+    def record_description(self, description: TrainingJobDescription) -> bool:
         """Record a description; return whether a watched job has changed."""
         job = self._jobs.get(description.name)
         if job is None:
@@ -135,7 +140,7 @@ class Observations:
         if job is None:
             return
         summary = job.observation.summary
-        has_ended = summary is not None and summary.status in ENDED
+        has_ended = summary is not None and summary.status in FINAL_STATUSES
         is_new = job.observation.description is None
         urgency = 0 if has_ended else 1 if is_new else 2
         earlier = self._requests.get(name)
@@ -161,14 +166,14 @@ class ListingRange:
 
     seen_until: datetime | None = None
 
-    def since(self, oldest: datetime | None) -> Since:
+    def since(self, oldest: datetime | None) -> ListFilter:
         """Return the filter of the next listing; no watched job was created before `oldest`.
 
         Without a creation time, SageMaker would read all jobs of the account (aws/aws-sdk#486).
         """
         created = None if oldest is None else oldest - MAX_CLOCK_DIFFERENCE
         modified = None if self.seen_until is None else self.seen_until - OVERLAP
-        return Since(modified, created)
+        return ListFilter(modified, created)
 
     def after(self, first: Page) -> ListingRange:
         """Return the range after a complete listing with this first page."""

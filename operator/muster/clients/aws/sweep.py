@@ -12,9 +12,9 @@ from typing import Protocol
 from muster.clients.aws.backoff import backoff_seconds
 from muster.clients.aws.observations import ListingRange, Observation, Observations
 from muster.objects.aws.errors import AwsError, Invalid, NotFound
-from muster.objects.aws.listing import Page, Since
+from muster.objects.aws.listing import ListFilter, Page
 from muster.objects.aws.refusal_streak import RefusalStreak
-from muster.objects.aws.training_job import Description
+from muster.objects.aws.training_job import TrainingJobDescription
 
 SWEEP_SECONDS = 15.0
 """The interval of listings. A listing of 1,000 changed jobs, which are ten pages, takes 5 seconds."""
@@ -37,10 +37,10 @@ _log = logging.getLogger(__name__)
 class TrainingJobRequests(Protocol):
     """Sends the requests of a sweep (TrainingJobs)."""
 
-    async def page(self, since: Since, next_token: str = "") -> Page:
+    async def page(self, since: ListFilter, next_token: str = "") -> Page:
         """Return a page of the listing."""
 
-    async def describe(self, name: str) -> Description:
+    async def describe(self, name: str) -> TrainingJobDescription:
         """Describe one job."""
 
 
@@ -185,7 +185,7 @@ class Sweep:
         self._listing_range = listing_range.after(first)
         return True
 
-    async def _page(self, since: Since, next_token: str) -> Page | None:
+    async def _page(self, since: ListFilter, next_token: str) -> Page | None:
         """Return a page, with retries; None if the listing must start again."""
         while True:
             try:
@@ -241,7 +241,7 @@ class Sweep:
         self._failures[operation] += 1
         failures = self._failures[operation]
         now = asyncio.get_running_loop().time()
-        self._refusals[operation] = self._refusals.get(operation, RefusalStreak()).after(error, now)
+        self._refusals[operation] = self._refusals.get(operation, RefusalStreak()).add_failure(error, now)
         _log.log(
             logging.WARNING if failures > TOLERATED_FAILURES else logging.INFO, "%s: %s", self._place, error.message
         )

@@ -9,8 +9,8 @@ from email.utils import parsedate_to_datetime
 from muster.clients.aws.connection import Response
 from muster.objects.aws import decode
 from muster.objects.aws.errors import Invalid
-from muster.objects.aws.listing import Page, Since
-from muster.objects.aws.training_job import Description, Summary
+from muster.objects.aws.listing import ListFilter, Page
+from muster.objects.aws.training_job import TrainingJobDescription, TrainingJobSummary
 
 PAGE_SIZE = 100
 """The maximum number of jobs in a response of ListTrainingJobs (MaxResults in its model)."""
@@ -30,11 +30,11 @@ class TrainingJobs:
 
     async def create(self, request: Mapping[str, object]) -> str:
         """Create a job; return its ARN. Raises AlreadyExists for a used name. After Unavailable, the job may exist."""
-        return decode.text(await self._send_request("CreateTrainingJob", request), "TrainingJobArn")
+        return decode.read_text(await self._send_request("CreateTrainingJob", request), "TrainingJobArn")
 
-    async def describe(self, name: str) -> Description:
+    async def describe(self, name: str) -> TrainingJobDescription:
         """Describe a job. Raises NotFound if it doesn't exist."""
-        return decode.description(await self._send_request("DescribeTrainingJob", {"TrainingJobName": name}))
+        return decode.decode_description(await self._send_request("DescribeTrainingJob", {"TrainingJobName": name}))
 
     async def stop(self, name: str) -> None:
         """Stop a job. Do nothing if the job has ended or is stopping."""
@@ -56,38 +56,40 @@ class TrainingJobs:
             response = await self._send_request(
                 "ListTags", {"ResourceArn": arn, **({"NextToken": token} if token else {})}
             )
-            result |= decode.tags(response)
-            token = decode.text(response, "NextToken")
+            result |= decode.decode_tags(response)
+            token = decode.read_text(response, "NextToken")
             if not token:
                 return result
 
-    async def find_by_name(self, part: str, created_after: datetime) -> tuple[Summary, ...]:
+    async def find_by_name(self, part: str, created_after: datetime) -> tuple[TrainingJobSummary, ...]:
         """Return the jobs whose names contain `part`, newest first."""
-        summaries: list[Summary] = []
+        summaries: list[TrainingJobSummary] = []
         request = {"MaxResults": PAGE_SIZE, "NameContains": part, "CreationTimeAfter": created_after}
         token = ""
         while True:
             response = await self._send_request(
                 "ListTrainingJobs", {**request, **({"NextToken": token} if token else {})}
             )
-            summaries += (decode.summary(item) for item in decode.objects(response, "TrainingJobSummaries"))
-            token = decode.text(response, "NextToken")
+            summaries += (
+                decode.decode_summary(item) for item in decode.read_structures(response, "TrainingJobSummaries")
+            )
+            token = decode.read_text(response, "NextToken")
             if not token:
                 return tuple(summaries)
 
-    async def page(self, since: Since, next_token: str = "") -> Page:
+    async def page(self, since: ListFilter, next_token: str = "") -> Page:
         """Return a page of the listing, newest jobs first. Even an empty page may not be the last."""
         request: dict[str, object] = {"MaxResults": PAGE_SIZE, "SortBy": "CreationTime", "SortOrder": "Descending"}
-        if since.modified is not None:
-            request["LastModifiedTimeAfter"] = since.modified
-        if since.created is not None:
-            request["CreationTimeAfter"] = since.created
+        if since.modified_after is not None:
+            request["LastModifiedTimeAfter"] = since.modified_after
+        if since.created_after is not None:
+            request["CreationTimeAfter"] = since.created_after
         if next_token:
             request["NextToken"] = next_token
         response = await self._send_request("ListTrainingJobs", request)
         return Page(
-            tuple(decode.summary(item) for item in decode.objects(response, "TrainingJobSummaries")),
-            decode.text(response, "NextToken"),
+            tuple(decode.decode_summary(item) for item in decode.read_structures(response, "TrainingJobSummaries")),
+            decode.read_text(response, "NextToken"),
             _response_time(response),
         )
 

@@ -13,9 +13,15 @@ from muster.clients.kubernetes.access import find_cluster
 from muster.clients.kubernetes.lines import LineSplitter
 from muster.clients.kubernetes.session import MAX_RESPONSE_BYTES, Request, ResponseTooLong, Session, always_true
 from muster.clients.request_counter import RequestCounter
-from muster.objects.kubernetes.answers import event_object, parse_object, read_event, read_page, status_error
-from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
-from muster.objects.kubernetes.kinds import PODS, Kind, Object, Reading
+from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
+from muster.objects.kubernetes.kinds import PODS, Kind, Object, ParseOptions
+from muster.objects.kubernetes.responses import (
+    build_status_error,
+    parse_object,
+    read_event_object,
+    read_page,
+    read_watch_event,
+)
 
 PAGE_SIZE = 500
 """The maximum number of objects in a page, which limits the memory in the API server and the delay in this process."""
@@ -76,7 +82,7 @@ class LogOptions:
 
 
 class Client:
-    """The client of one cluster. Methods raise ApiError, with status NO_ANSWER without a response, and don't retry.
+    """The client of one cluster. Methods raise ApiError, with status NO_RESPONSE without a response, and don't retry.
 
     Requests that change objects are sent only while `may_change()` returns True.
     """
@@ -110,7 +116,7 @@ class Client:
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
         """Return an object. `namespace` is None for a cluster-scoped kind."""
-        return parse_object(await self._session.text(Request("GET", kind.path(namespace, name))), kind.reading)
+        return parse_object(await self._session.text(Request("GET", kind.path(namespace, name))), kind.parse_options)
 
     async def list(self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = "") -> Listing:
         """Return all objects that the selectors match, in one namespace or in all (None)."""
@@ -137,13 +143,13 @@ class Client:
                 limit = max(1, limit // _PAGE_SHRINK_FACTOR)
                 continue
             page = read_page(text)
-            yield Page((_with_type(kind, item) for item in page.objects(kind.reading)), page.resource_version)
-            query["continue"] = page.rest
-            token = bool(page.rest)
+            yield Page((_with_type(kind, item) for item in page.objects(kind.parse_options)), page.resource_version)
+            query["continue"] = page.continue_token
+            token = bool(page.continue_token)
 
     async def create(self, kind: Kind, namespace: str, body: Object) -> Object:
         """Create an object; return it. The API server rejects unknown fields."""
-        return parse_object(await self._create(kind, namespace, body), kind.reading)
+        return parse_object(await self._create(kind, namespace, body), kind.parse_options)
 
     async def create_large(self, kind: Kind, namespace: str, body: Object) -> None:
         """Create an object that the caller needs not read: the API server returns only its metadata.
@@ -154,7 +160,7 @@ class Client:
 
     async def dry_run_create(self, kind: Kind, namespace: str, body: Object) -> Object:
         """Check whether `create` would succeed, with quotas and admission."""
-        return parse_object(await self._create(kind, namespace, body, dry_run="All"), kind.reading)
+        return parse_object(await self._create(kind, namespace, body, dry_run="All"), kind.parse_options)
 
     async def merge(
         self, kind: Kind, namespace: str, name: str, patch: Object, subresource: str | None = None
@@ -163,12 +169,12 @@ class Client:
         path = kind.path(namespace, name, subresource)
         query, content_type = {"fieldManager": MANAGER}, "application/merge-patch+json"
         response = await self._change("PATCH", path, query, patch, content_type=content_type)
-        return parse_object(response, kind.reading)
+        return parse_object(response, kind.parse_options)
 
     async def replace(self, kind: Kind, namespace: str | None, name: str, body: Object) -> Object:
         """Replace an object; return it. It is a conflict if the object has another resourceVersion than `body`."""
         path = kind.path(namespace, name)
-        return parse_object(await self._change("PUT", path, {"fieldManager": MANAGER}, body), kind.reading)
+        return parse_object(await self._change("PUT", path, {"fieldManager": MANAGER}, body), kind.parse_options)
 
     async def delete(
         self, kind: Kind, namespace: str, name: str, *, uid: str | None = None, grace_seconds: int | None = None
@@ -251,15 +257,15 @@ def _with_type(kind: Kind, item: Object) -> Object:
 
 
 def _accept(kind: Kind, suffix: str) -> str:
-    return _METADATA.format(suffix) if kind.reading.is_of_metadata else Request.accept
+    return _METADATA.format(suffix) if kind.parse_options.is_metadata_only else Request.accept
 
 
 def _change(line: bytes, kind: Kind) -> Change:
-    event = read_event(line)
+    event = read_watch_event(line)
     match event.type:
         case "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" as known:
-            return Change(known, event_object(event, kind.reading))
+            return Change(known, read_event_object(event, kind.parse_options))
         case "ERROR":
-            raise status_error(event_object(event, Reading()), NO_ANSWER)
+            raise build_status_error(read_event_object(event, ParseOptions()), NO_RESPONSE)
         case other:
-            raise ApiError(NO_ANSWER, "Malformed", f"a watch sent a change of unknown type {other!r}")
+            raise ApiError(NO_RESPONSE, "Malformed", f"a watch sent a change of unknown type {other!r}")

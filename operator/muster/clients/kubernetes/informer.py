@@ -15,9 +15,9 @@ from muster.clients.kubernetes.backoff import backoff_seconds
 from muster.clients.kubernetes.client import Change, Client
 from muster.clients.kubernetes.object_versions import ObjectVersions, Untracked, object_key, uid_of, version_of
 from muster.clients.kubernetes.skipped import SkippedLog
-from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
+from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
 from muster.objects.kubernetes.kinds import Kind, Object
-from muster.objects.kubernetes.reading import identity_only, missing_parts
+from muster.objects.kubernetes.object_parser import keep_identity, read_missing_parts
 
 SILENCE_SECONDS = 150.0
 """A watch without events for this long is restarted: the API server sends a bookmark every minute."""
@@ -153,7 +153,7 @@ class _NamespaceWatch:
                 self.version = version_of(change.object) or self.version
 
     def _take(self, change: Change) -> None:
-        missing = missing_parts(change.object)
+        missing = read_missing_parts(change.object)
         if missing and "" not in missing:
             change = Change(change.type, self._skip_content(change.object, missing))
         self._report(self.versions.record(change))
@@ -162,7 +162,7 @@ class _NamespaceWatch:
         """Return an object with only the identity of `item`, and log why the rest is missing."""
         reason = "; ".join(f"{path}: {problem}" for path, problem in missing.items())
         self.skipped.log(f"{self.kind.name} {'/'.join(object_key(item))}", uid_of(item), reason)
-        return identity_only(item, reason)
+        return keep_identity(item, reason)
 
     def _report(self, changes: tuple[Change, ...]) -> None:
         for change in changes:
@@ -178,5 +178,5 @@ class _NamespaceWatch:
 
 def _may_resume(error: ApiError) -> bool:
     """Whether the watch can resume at its version. After any other error, list again."""
-    is_disconnected = error.status == NO_ANSWER and error.reason == "NoAnswer"
+    is_disconnected = error.status == NO_RESPONSE and error.reason == "NoAnswer"
     return is_disconnected or error.status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)

@@ -8,7 +8,7 @@ from typing import Final
 from muster.api.json_fields import read_mapping, read_string
 from muster.clients.kubernetes.client import Change
 from muster.objects.kubernetes.kinds import Object
-from muster.objects.kubernetes.reading import missing_parts
+from muster.objects.kubernetes.object_parser import read_missing_parts
 
 # The fields that identify an object and its owner. Other fields are dropped, because there may be many objects.
 _IDENTITY_FIELDS = ("name", "namespace", "uid", "resourceVersion", "ownerReferences")
@@ -77,7 +77,7 @@ def object_key(item: Object) -> tuple[str, str]:
 
 def is_identity_only(item: Object) -> bool:
     """Whether only the object's identity was parsed."""
-    return "" in missing_parts(item)
+    return "" in read_missing_parts(item)
 
 
 def uid_of(item: Object) -> str:

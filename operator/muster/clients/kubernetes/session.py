@@ -17,8 +17,8 @@ from muster.clients.kubernetes.adaptive_limit import AdaptiveLimit
 from muster.clients.kubernetes.fair_slots import FairSlots
 from muster.clients.kubernetes.request_labels import find_resource, find_verb
 from muster.clients.request_counter import RequestCounter
-from muster.objects.kubernetes.answers import response_error
-from muster.objects.kubernetes.errors import NO_ANSWER, ApiError
+from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
+from muster.objects.kubernetes.responses import build_response_error
 
 MAX_IN_FLIGHT = 64
 """The maximum number of concurrent requests, without streams. More would only wait in the API server's fair queues.
@@ -37,7 +37,7 @@ MAX_ERROR_BYTES = 1024 * 1024
 """The maximum size of an error's body. A larger body is ignored, and the error has only the HTTP status."""
 
 
-_TOO_MANY = (NO_ANSWER, HTTPStatus.TOO_MANY_REQUESTS)
+_TOO_MANY = (NO_RESPONSE, HTTPStatus.TOO_MANY_REQUESTS)
 
 
 class ResponseTooLong(ApiError):
@@ -120,7 +120,7 @@ class Session:
                 self._limit.forget(request.namespace)
         if result is None:
             raise ResponseTooLong(
-                NO_ANSWER, "TooLong", f"the answer to {request.method} {request.path} is longer than {most} bytes"
+                NO_RESPONSE, "TooLong", f"the answer to {request.method} {request.path} is longer than {most} bytes"
             )
         return result
 
@@ -177,7 +177,7 @@ class Session:
     ) -> aiohttp.ClientResponse:
         if not request.may_send():
             raise ApiError(
-                NO_ANSWER, "NotLeading", f"{request.method} {request.path} was not sent: the Lease is not held"
+                NO_RESPONSE, "NotLeading", f"{request.method} {request.path} was not sent: the Lease is not held"
             )
         try:
             response = await _send_request(access, request, client_timeout)
@@ -185,7 +185,7 @@ class Session:
             self._count(request, error.status)
             raise
         except (TimeoutError, aiohttp.ClientError, OSError):
-            self._count(request, NO_ANSWER)
+            self._count(request, NO_RESPONSE)
             raise
         self._count(request, response.status)
         return response
@@ -207,7 +207,7 @@ class Session:
 
     def _no_response_error(self, request: Request, reason: str) -> ApiError:
         server = self._access.url
-        return ApiError(NO_ANSWER, "NoAnswer", f"no answer from {server} to {request.method} {request.path} {reason}")
+        return ApiError(NO_RESPONSE, "NoAnswer", f"no answer from {server} to {request.method} {request.path} {reason}")
 
 
 def _abort(stream: aiohttp.ClientResponse) -> None:
@@ -227,7 +227,9 @@ async def _send_request(
         if response.ok:
             return response
         try:
-            raise response_error(response.status, response.headers, await _read_body(response, MAX_ERROR_BYTES) or b"")
+            raise build_response_error(
+                response.status, response.headers, await _read_body(response, MAX_ERROR_BYTES) or b""
+            )
         finally:
             response.release()
 

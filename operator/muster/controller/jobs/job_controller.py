@@ -195,12 +195,12 @@ class JobController:
         resource = status_writer.begin()
         # Kubernetes deletes the job's objects: create none. The backend has to stop a training job outside the cluster.
         if resource.is_terminating:
-            if resource.holder is None:
+            if resource.finalizing_backend is None:
                 return Requeue(None, is_over=True)
-            return await dependencies.backends[resource.holder].finalize(resource, status_writer)
+            return await dependencies.backends[resource.finalizing_backend].finalize(resource, status_writer)
         # An unreadable status doesn't say whether the job ran: do nothing, because the job could run twice.
-        if resource.unclear:
-            problems, now = resource.unclear, dependencies.clock()
+        if resource.status_problems:
+            problems, now = resource.status_problems, dependencies.clock()
             await status_writer.write_fields(
                 make_unreadable_status(resource.status_fields, problems, resource.generation, now)
             )

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.collector.memory_shares import MemoryShares, Share
-from muster.objects.kubernetes.job_source import MISSING_MEMORY, JobIdentity, identity_of
+from muster.objects.kubernetes.job_source import MISSING_MEMORY, JobIdentity, read_identity
 from muster.objects.kubernetes.kinds import Object
-from muster.objects.kubernetes.reading import MISSING_PARTS, missing_parts
+from muster.objects.kubernetes.object_parser import MISSING_PARTS, read_missing_parts
 
 _MIB = 1024 * 1024
 
@@ -74,7 +74,7 @@ class JobMemory:
 
     def reserve(self, source: Object) -> Object:
         """Reserve memory for the job's object. Without enough memory, return it without spec and status."""
-        identity, texts = identity_of(source), [source.get("spec"), source.get("status")]
+        identity, texts = read_identity(source), [source.get("spec"), source.get("status")]
         weight = JOB_BYTES + sum(_weight(text) for text in texts if isinstance(text, str))
         share = Share(identity.namespace, weight)
         has_started = isinstance(texts[1], str) and '"startTime":' in texts[1]
@@ -129,7 +129,7 @@ class JobMemory:
 
 def _without_spec(source: Object) -> Object:
     """Remove the spec of a waiting job. Its status stays, because the next status is computed from it."""
-    missing: dict[str, JSON] = {**missing_parts(source), MISSING_MEMORY: _NO_ROOM}
+    missing: dict[str, JSON] = {**read_missing_parts(source), MISSING_MEMORY: _NO_ROOM}
     status = source.get("status")
     if isinstance(status, str) and len(status) > MAX_WAITING_STATUS:
         missing["status"] = (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from muster.clients.kubernetes.client import Change, Client
 from muster.controller.jobs.job_memory import JobMemory
 from muster.objects.kubernetes.errors import ApiError
-from muster.objects.kubernetes.job_source import WATCHED_JOBS, JobIdentity, identity_of
+from muster.objects.kubernetes.job_source import WATCHED_JOBS, JobIdentity, read_identity
 
 CHECK_SECONDS = 2.0
 """The interval between two checks for free memory."""
@@ -50,6 +50,6 @@ class Readmission:
                 raise
             self.job_memory.forget(identity.uid)
             return
-        if identity_of(source).uid != identity.uid:
+        if read_identity(source).uid != identity.uid:
             self.job_memory.forget(identity.uid)
         self.handle_change(Change("MODIFIED", self.job_memory.reserve(source)))

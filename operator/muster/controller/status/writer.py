@@ -17,7 +17,7 @@ from muster.controller.status.merge_patch import diff
 from muster.controller.status.write_budget import WriteBudget
 from muster.core.status.significant_change import is_significant_change
 from muster.objects.kubernetes.errors import ApiError
-from muster.objects.kubernetes.job_source import WATCHED_JOBS, identity_of
+from muster.objects.kubernetes.job_source import WATCHED_JOBS, read_identity
 from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.resource import Resource, read_resource
 
@@ -56,7 +56,7 @@ class StatusWriterDependencies:
         """Call `read_resource`, and release the memory of a refused spec."""
         resource = read_resource(source, previous)
         if isinstance(resource.job, InvalidResource):
-            self.job_memory.release_spec(identity_of(source), resource.job)
+            self.job_memory.release_spec(read_identity(source), resource.job)
         return resource
 
 
@@ -210,6 +210,6 @@ class StatusWriter:
                 raise JobNotFound from error
             raise
         # If the response to the previous write was lost, this version contains its status.
-        if identity_of(source).uid != self._base.uid:
+        if read_identity(source).uid != self._base.uid:
             raise JobNotFound
         self.handle_change(self._dependencies.job_memory.reserve(source))

@@ -14,11 +14,11 @@ import aiohttp
 
 from muster.api.document import JSON
 from muster.clients.kubernetes.lines import LineSplitter
-from muster.objects.kubernetes.answers import read_event, read_page
 from muster.objects.kubernetes.errors import ApiError
-from muster.objects.kubernetes.json_parts import Malformed, Part, value_in
-from muster.objects.kubernetes.kinds import Object, Reading
-from muster.objects.kubernetes.reading import parse_json, read_object
+from muster.objects.kubernetes.json_parts import Malformed, Part, find_value
+from muster.objects.kubernetes.kinds import Object, ParseOptions
+from muster.objects.kubernetes.object_parser import parse_json, read_object
+from muster.objects.kubernetes.responses import read_page, read_watch_event
 
 Read = Callable[[Part], Object]
 """Decodes one object. Raises `Malformed`."""
@@ -40,7 +40,7 @@ class ReadResponse(aiohttp.ClientResponse):
         """Return the decoded body. Raises `JSONDecodeError`."""
         text = await self.read()
         try:
-            is_list = any(name == "items" for name, _part in value_in(text).members())
+            is_list = any(name == "items" for name, _part in find_value(text).members())
             return self._list(text) if is_list else parse_json(text)
         except (ValueError, ApiError) as problem:
             raise json.JSONDecodeError(str(problem), "", 0) from None
@@ -53,13 +53,13 @@ class ReadResponse(aiohttp.ClientResponse):
                 items.append(dict(type(self).read_object(item)))
             except Malformed as problem:
                 type(self).skip(f"an object of a list: {problem}")
-        metadata: JSON = {"resourceVersion": page.resource_version, "continue": page.rest}
+        metadata: JSON = {"resourceVersion": page.resource_version, "continue": page.continue_token}
         return {"metadata": metadata, "items": items}
 
     def _filter_line(self, line: bytes) -> bytes:
         """Filter one line of a watch. Return b"" for a malformed line."""
         try:
-            event = read_event(line)
+            event = read_watch_event(line)
             read = _read_plain if event.type in {"ERROR", "BOOKMARK"} else type(self).read_object
             result = {"type": event.type, "object": dict(read(event.object))}
         except (ApiError, Malformed) as problem:
@@ -99,4 +99,4 @@ def response_class(read: Read, skip: Callable[[str], None]) -> type[ReadResponse
 
 
 def _read_plain(part: Part) -> Object:
-    return read_object(part, Reading())
+    return read_object(part, ParseOptions())

@@ -24,7 +24,7 @@ from muster.controller.watch.kopf_operator import StoppableRun, new_registry, ne
 from muster.controller.watch.kopf_session import response_class
 from muster.objects.kubernetes.job_source import WATCHED_JOBS
 from muster.objects.kubernetes.kinds import JOBS, Object
-from muster.objects.kubernetes.reading import read_object
+from muster.objects.kubernetes.object_parser import read_object
 
 MAX_FAILURES = 10
 """After this many failures in a row, kopf is not restarted: the operator exits, because a new process may help."""
@@ -128,7 +128,7 @@ def _settings() -> kopf.OperatorSettings:
 def _login(job_memory: JobMemory, skipped: SkippedLog) -> Callable[..., Awaitable[kopf.AiohttpSession]]:
     """Connect to the same cluster as `clients.kubernetes.client`, with filtered responses."""
     read = response_class(
-        lambda part: job_memory.reserve(read_object(part, WATCHED_JOBS.reading)),
+        lambda part: job_memory.reserve(read_object(part, WATCHED_JOBS.parse_options)),
         lambda reason: skipped.log(f"an unknown {JOBS.name}", "", reason),
     )
 

@@ -17,9 +17,9 @@ from muster.api.status.status import Status
 from muster.core.admission import JobChange, validate_change
 from muster.core.status.truncate import truncate_message
 from muster.objects.kubernetes.job_source import MAX_SPEC_TEXT_BYTES, MAX_STATUS_TEXT_BYTES
-from muster.objects.kubernetes.json_parts import Malformed, Part, value_in
-from muster.objects.kubernetes.kinds import Object, Reading
-from muster.objects.kubernetes.reading import MISSING_PARTS, missing_parts, read_object
+from muster.objects.kubernetes.json_parts import Malformed, Part, find_value
+from muster.objects.kubernetes.kinds import Object, ParseOptions
+from muster.objects.kubernetes.object_parser import MISSING_PARTS, read_missing_parts, read_object
 
 MAX_REVIEW_BYTES = 2 * 1024 * 1024
 """Enough for two specs and two statuses of the maximum length, and for metadata, which muster ignores."""
@@ -33,7 +33,7 @@ _MAX_FIELD_BYTES = 1024
 
 _FIELD_NAMES = ("uid", "operation", "namespace", "name", "dryRun", "resource", "subResource")
 
-_REVIEWED_JOBS = Reading(
+_REVIEWED_JOBS = ParseOptions(
     metadata=frozenset({"name", "namespace"}),
     parts=frozenset({"apiVersion", "kind", "spec", "status"}),
     max_bytes={"spec": MAX_SPEC_TEXT_BYTES, "status": MAX_STATUS_TEXT_BYTES},
@@ -54,7 +54,7 @@ class Review:
 def read_review(text: bytes) -> Review:
     """Decode the request of an AdmissionReview. Raises `Malformed`."""
     fields: dict[str, JSON] = {}
-    for name, part in _request(value_in(text)).members():
+    for name, part in _request(find_value(text)).members():
         if name in _FIELD_NAMES and part.size <= _MAX_FIELD_BYTES:
             fields[name] = part.value()
         elif name in ("object", "oldObject"):
@@ -80,10 +80,10 @@ def find_problems(
     new_object: Object, stored: Object | None, accept: Callable[[Job, Status], None]
 ) -> tuple[FieldProblem, ...]:
     """Return the problems of a resource. `accept` is as in `muster.core.admission`."""
-    if stored is not None and missing_parts(stored):
+    if stored is not None and read_missing_parts(stored):
         # The stored job is invalid, and its status has the problem: a change can't be compared with it.
         return ()
-    skipped = missing_parts(new_object)
+    skipped = read_missing_parts(new_object)
     if skipped:
         return tuple(FieldProblem(path, problem) for path, problem in skipped.items() if path != "status")
     return validate_change(

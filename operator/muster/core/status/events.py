@@ -64,14 +64,8 @@ def _list_transition_events(previous: Status, status: Status) -> Iterator[JobEve
         yield JobEvent("Normal", "Resumed", text, suspension.last_transition_time)
     releases = _count_releases(status)
     if releases > _count_releases(previous) and status.placement is not None:
-        text = _get_condition(status, "Scheduled").message
-        yield JobEvent(
-            "Warning",
-            GANG_RELEASED,
-            truncate_message(text),
-            status.placement.released_at,
-            deduplication_key=str(releases),
-        )
+        text, since = truncate_message(_get_condition(status, "Scheduled").message), status.placement.released_at
+        yield JobEvent("Warning", GANG_RELEASED, text, since, deduplication_key=str(releases))
     last = status.last_restart
     if last is not None and _count_restarts(status) > _count_restarts(previous):
         text = truncate_message(f"{last.message}; attempt {status.attempt} follows")

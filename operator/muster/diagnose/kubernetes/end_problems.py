@@ -1,4 +1,4 @@
-"""Find out why a pod ended or is being deleted, if its agent can't report it. Pure."""
+"""Find out why a pod ended or is being deleted, in case its agent can't report it. Pure."""
 
 import re
 
@@ -36,14 +36,14 @@ _SHUTDOWN = "node shutdown"
 
 
 def find_eviction(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The kubelet evicted the pod to reclaim resources."""
+    """Return the problem of a pod that the kubelet evicted to reclaim resources."""
     if pod.reason != "Evicted":
         return None
     return Problem(EVICTED, f"{pod.kube_node} evicted it: {quote(pod.message)}")
 
 
 def find_exceeded_deadline(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The pod exceeded the deadline in spec.template."""
+    """Return the problem of a pod that exceeded the deadline in spec.template."""
     if pod.reason != "DeadlineExceeded":
         return None
     message = "spec.template.spec.activeDeadlineSeconds is over; muster's own is spec.activeDeadlineSeconds"
@@ -51,7 +51,7 @@ def find_exceeded_deadline(pod: PodView, _: tuple[PodWarning, ...]) -> Problem |
 
 
 def find_kubelet_refusal(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The kubelet rejected the pod."""
+    """Return the problem of a pod that the kubelet rejected."""
     is_rejected = pod.message.startswith("Pod was rejected: ") or _REFUSALS.fullmatch(pod.reason) is not None
     if pod.phase != "Failed" or not is_rejected:
         return None
@@ -59,8 +59,8 @@ def find_kubelet_refusal(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | N
     return Problem(REFUSED_BY_KUBELET, f"{pod.kube_node} refused it ({quote(pod.reason, 60)}): {why}")
 
 
-def find_lost_machine(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The machine shut down, or it is unreachable."""
+def find_lost_kube_node(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
+    """Return the problem of a pod whose Kubernetes node shut down or is unreachable."""
     if pod.phase == "Failed" and _SHUTDOWN in pod.message.lower():
         return Problem(NODE_SHUTDOWN, f"{pod.kube_node} shuts down")
     state = pod.trainer.state
@@ -73,14 +73,14 @@ def find_lost_machine(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None
 
 
 def find_disruption(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The cluster removed the pod. Its condition DisruptionTarget contains the reason."""
+    """Return why the cluster removed the pod, according to its condition DisruptionTarget."""
     target = pod.find_condition("DisruptionTarget")
-    if target is None or not target.is_true or _ended_before(pod, target.at):
+    if target is None or not target.is_true or _has_ended_before(pod, target.at):
         return None
-    return _disruption(pod, target)
+    return _build_disruption_problem(pod, target)
 
 
-def _disruption(pod: PodView, target: Condition) -> Problem:
+def _build_disruption_problem(pod: PodView, target: Condition) -> Problem:
     match target.reason:
         case "PreemptionByScheduler":
             return Problem(PREEMPTED, f"a pod of a higher priority took its place on {pod.kube_node}")
@@ -100,7 +100,7 @@ def _disruption(pod: PodView, target: Condition) -> Problem:
 
 
 def find_out_of_memory(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The container exceeded its memory limit, or the machine ran out of memory."""
+    """Return the problem of a container that exceeded its memory limit, or whose Kubernetes node ran out of memory."""
     state = pod.trainer.state
     if not isinstance(state, Terminated) or state.reason != "OOMKilled":
         return None
@@ -115,31 +115,34 @@ def find_out_of_memory(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | Non
 
 
 def find_failed_init_container(pod: PodView, _: tuple[PodWarning, ...] = ()) -> Problem | None:
-    """An init container failed."""
-    for container in pod.inits:
+    """Return the problem of the first failed init container."""
+    for container in pod.init_containers:
         state = container.state
         if isinstance(state, Terminated) and state.exit_code != 0 and not container.is_sidecar:
-            return _download_problem(container, state) or Problem(
+            return _find_download_problem(container, state) or Problem(
                 INIT_CONTAINER_FAILED, f"init container {container.name} {_describe_end(pod, container, state)}"
             )
     return None
 
 
-def _download_problem(container: Container, state: Terminated) -> Problem | None:
-    """Return the error in the last line of the download container: a reason and a message."""
+def _find_download_problem(container: Container, state: Terminated) -> Problem | None:
+    """Return the problem in the last output line of the download container."""
     match = _REASON.search(state.message.rstrip()) if container.name == storage.DOWNLOAD else None
     return None if match is None else Problem(match.group(1), quote(match.group(2)))
 
 
 def find_deletion(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The pod was deleted. The backend knows whether muster deleted it."""
-    if pod.deletion_requested_at is None or _ended_before(pod, pod.deletion_requested_at):
+    """Return the problem of a deleted pod. The backend knows whether muster deleted it."""
+    if pod.deletion_requested_at is None or _has_ended_before(pod, pod.deletion_requested_at):
         return None
     return Problem(POD_DELETED, f"pod {pod.name} was deleted, and not by muster")
 
 
 def find_kill(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The whole container was killed, with the agent. A process inside the container can't do that."""
+    """Return the problem of a container that was killed with its agent.
+
+    A process in the container can't kill the agent.
+    """
     state = pod.trainer.state
     if not isinstance(state, Terminated) or state.exit_code != KILLED_EXIT_CODE:
         return None
@@ -152,21 +155,21 @@ def find_kill(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
 
 
 def find_failed_sidecar(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """A sidecar failed before `trainer` ended."""
+    """Return the problem of a sidecar that failed before `trainer` ended."""
     if isinstance(pod.trainer.state, Terminated) or pod.deletion_requested_at is not None:
         return None
-    for container in (*(container for container in pod.inits if container.is_sidecar), *pod.others):
-        end = _end(container)
+    for container in (*(container for container in pod.init_containers if container.is_sidecar), *pod.other_containers):
+        end = _find_end(container)
         if end is not None and end.exit_code != 0:
             return Problem(SIDECAR_FAILED, f"container {container.name} {_describe_end(pod, container, end)}")
     return None
 
 
-def _end(container: Container) -> Terminated | None:
+def _find_end(container: Container) -> Terminated | None:
     """Return the container's end, unless the container has restarted."""
     if isinstance(container.state, Terminated):
         return container.state
-    return container.last if isinstance(container.state, Waiting) else None
+    return container.last_termination if isinstance(container.state, Waiting) else None
 
 
 def _describe_end(pod: PodView, container: Container, state: Terminated) -> str:
@@ -179,8 +182,8 @@ def _describe_end(pod: PodView, container: Container, state: Terminated) -> str:
     return f"failed with exit code {state.exit_code}: {error}"
 
 
-def _ended_before(pod: PodView, at: float | None) -> bool:
+def _has_ended_before(pod: PodView, at: float | None) -> bool:
     """Whether `trainer` had ended before `at`."""
     state = pod.trainer.state
-    ended = state.finished_at if isinstance(state, Terminated) else None
-    return ended is not None and at is not None and ended < at
+    finished_at = state.finished_at if isinstance(state, Terminated) else None
+    return finished_at is not None and at is not None and finished_at < at

@@ -10,32 +10,34 @@ KUBELET_SECONDS = 1.0
 """The precision of the times that kubelets report."""
 
 
-def with_agent_report(process: ProcessFacts, agent: AgentFacts | None, ended_by: float | None = None) -> ProcessFacts:
-    """Update the process by its agent's latest report.
+def apply_agent_report(
+    process: ProcessFacts, agent: AgentFacts | None, observed_end: float | None = None
+) -> ProcessFacts:
+    """Update the process with its agent's latest report.
 
-    `ended_by` is the time at which the operator observed the end of the process (Unix seconds), if it did.
+    `observed_end` is the time at which the operator observed the end of the process (Unix seconds), if it did.
     """
     if agent is None or agent.report.replacement != process.replacement:
         return process
-    # An agent that reports is running: then the kubelet's status is older.
+    # An agent that reports is running, so the kubelet's status is older.
     if process.state is ProcessState.WAITING:
         problem = process.problem
         is_past = problem is not None and problem.reason in PROBLEMS_BEFORE_START
         return replace(process, state=ProcessState.RUNNING, problem=None if is_past else problem)
-    # The process ended after its agent's last report. Its machine's clock may be wrong.
+    # The process ended after its agent's last report. The clock of its Kubernetes node may be wrong.
     if process.state is ProcessState.EXITED and process.ended_at is not None:
-        latest = process.ended_at + KUBELET_SECONDS if ended_by is None else ended_by
+        latest = process.ended_at + KUBELET_SECONDS if observed_end is None else observed_end
         return replace(process, ended_at=max(process.ended_at, min(agent.last_report_at, latest)))
     return process
 
 
-def missing_process(process: ProcessFacts, replacement: int, at: float | None = None) -> ProcessFacts:
-    """Return the process of a deleted pod, from its last observation; `replacement` is the node's highest.
+def build_missing_process(process: ProcessFacts, replacement: int, at: float | None = None) -> ProcessFacts:
+    """Return the process of a deleted pod, from its last observation; `replacement` is the node's highest number.
 
     `at` is the time at which the operator observed the deletion (Unix seconds).
     """
-    # A pod that ended by itself would still exist. So it was deleted, or its labels were removed: a watch reports both
-    # as DELETED.
+    # A pod that ended by itself would still exist. So the pod was deleted, or its labels were removed. A watch reports
+    # both as DELETED.
     problem = process.problem or Problem(
         POD_DELETED, f"pod {process.name}, its labels or its owner reference was removed, and not by muster"
     )

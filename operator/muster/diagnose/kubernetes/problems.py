@@ -1,4 +1,4 @@
-"""Find a pod's problem with an ordered list of checks. The first problem counts. Pure."""
+"""Find a pod's problem with an ordered list of checks, and return the first problem. Pure."""
 
 from collections.abc import Callable
 
@@ -11,12 +11,12 @@ from muster.objects.kubernetes.warnings import PodWarning
 Check = Callable[[PodView, tuple[PodWarning, ...]], Problem | None]
 
 _CHECKS: tuple[Check, ...] = (
-    # First the reasons of the whole pod, which explain its containers' states.
+    # First check the reasons of the whole pod, which explain its containers' states.
     end_problems.find_eviction,
     end_problems.find_exceeded_deadline,
     end_problems.find_kubelet_refusal,
-    end_problems.find_lost_machine,
-    # Then the container's own end, which is earlier than later events of the pod.
+    end_problems.find_lost_kube_node,
+    # Then check the container's own end, which precedes later events of the pod.
     end_problems.find_out_of_memory,
     start_problems.find_start_failure,
     start_problems.find_unusable_python,
@@ -25,14 +25,14 @@ _CHECKS: tuple[Check, ...] = (
     end_problems.find_disruption,
     end_problems.find_deletion,
     end_problems.find_kill,
-    # From here on, the pod waits. It may still have warnings of earlier steps.
+    # From here on, the pod waits. It may still have warnings about earlier stages of its start.
     scheduling.find_scheduling_problem,
     start_problems.find_missing_image,
     start_problems.find_missing_config,
     start_problems.find_creation_failure,
     start_problems.find_mount_failure,
     start_problems.find_sandbox_failure,
-    # A failed sidecar counts last, because trainer may have a reason of its own.
+    # Check the sidecars last, because `trainer` may have its own problem.
     end_problems.find_failed_sidecar,
     start_problems.find_running_download,
 )

@@ -26,7 +26,7 @@ _MAX_FIELDS = 5
 
 _MAX_READ_CHARS = 16 * 1024
 _MAX_READ_CAUSES = 50
-"""The limits for an error, because the API server quotes all invalid parts of a pod."""
+"""The limits for reading an error, because the API server quotes all invalid parts of a pod."""
 
 _SUBJECT = re.compile(r'^[\w.]+ "[^"]*" is (?:forbidden|invalid): ')
 _QUOTA = ("exceeded quota: ", ", requested: ", ", used: ", ", limited: ")
@@ -41,42 +41,42 @@ _UNKNOWN_FIELD = re.compile(r'(unknown|duplicate) field "([^"]+)"')
 
 @dataclass(frozen=True)
 class Refusal:
-    """A refusal. `is_final`: only a change of the spec helps. Otherwise a change of the cluster may help."""
+    """A refusal. `is_final` is set if only a change of the spec helps. Otherwise a change of the cluster may help."""
 
     problem: Problem
     is_final: bool = False
 
 
 def read_refusal(error: ApiError, body: Object, job: Job) -> Refusal | None:
-    """Return why the child `body` of `job` was refused.
+    """Return why the API server refused `body`, a child object of `job`.
 
-    None for errors that a retry may fix: no response, a conflict, throttling or a server error.
+    Return None for errors that a retry may fix: no response, a conflict, throttling or a server error.
     """
-    causes, unread = error.causes[:_MAX_READ_CAUSES], len(error.causes[_MAX_READ_CAUSES:])
+    causes, unread_count = error.causes[:_MAX_READ_CAUSES], len(error.causes[_MAX_READ_CAUSES:])
     error = ApiError(error.status, error.reason, error.message[:_MAX_READ_CHARS], causes=causes)
     for problem in (check(error, job) for check in _TEMPORARY_REFUSALS):
         if problem is not None:
             return Refusal(problem)
     if error.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.REQUEST_ENTITY_TOO_LARGE):
-        return Refusal(Problem(INVALID_POD, _invalid(error, unread, body, job)), is_final=True)
-    # Refusals by LimitRanges, priority classes and other admission plug-ins: a change of the cluster may help.
+        return Refusal(Problem(INVALID_POD, _describe_invalid_fields(error, unread_count, body, job)), is_final=True)
+    # LimitRanges, priority classes and other admission plug-ins refuse it. A change of the cluster may help.
     if error.status == HTTPStatus.FORBIDDEN:
-        return Refusal(Problem(ADMISSION_REFUSED, f"the cluster refuses it: {_error_text(error)}"))
+        return Refusal(Problem(ADMISSION_REFUSED, f"the cluster refuses it: {_get_error_text(error)}"))
     return None
 
 
-def name_conflict(kind: str, name: str, namespace: str) -> Problem:
-    """Return the problem that another owner's object has the name of a child."""
+def build_name_conflict(kind: str, name: str, namespace: str) -> Problem:
+    """Return the problem that an object of another owner already has the child's name."""
     message = f"{kind} {name} in namespace {namespace} exists and belongs to another owner: delete it first"
     return Problem(NAME_TAKEN, message)
 
 
-def _quota(error: ApiError, _: Job) -> Problem | None:
+def _check_quota(error: ApiError, _: Job) -> Problem | None:
     result = _split_at(error.message, _QUOTA)
     if result is not None and error.status == HTTPStatus.FORBIDDEN:
         name, requested, used, limited = (quote(part, 120) for part in result)
         message = f"quota {name} is exceeded: asked for {requested}, used {used}, limit {limited}"
-        return Problem(QUOTA_EXCEEDED, message, f"quota {name} has no room for {_resource_names(requested)}")
+        return Problem(QUOTA_EXCEEDED, message, f"quota {name} has no room for {_list_resource_names(requested)}")
     unspecified = _UNSPECIFIED.search(error.message)
     if unspecified is not None and error.status == HTTPStatus.FORBIDDEN:
         name, fields = (quote(group, 120) for group in unspecified.groups())
@@ -95,18 +95,18 @@ def _split_at(text: str, marks: Sequence[str]) -> list[str] | None:
     return parts[1:]
 
 
-def _resource_names(requested: str) -> str:
+def _list_resource_names(requested: str) -> str:
     return ", ".join(part.partition("=")[0] for part in requested.split(","))
 
 
-def _pod_security(error: ApiError, _: Job) -> Problem | None:
+def _check_pod_security(error: ApiError, _: Job) -> Problem | None:
     if error.status != HTTPStatus.FORBIDDEN or "violates PodSecurity" not in error.message:
         return None
-    message = _error_text(error).removeprefix("violates ")
+    message = _get_error_text(error).removeprefix("violates ")
     return Problem(POD_SECURITY, f"set securityContext in spec.template; it violates {message}")
 
 
-def _admission(error: ApiError, _: Job) -> Problem | None:
+def _check_admission(error: ApiError, _: Job) -> Problem | None:
     webhook = _WEBHOOK.search(error.message)
     if webhook is not None and "podgroup phase is Pending" in error.message:
         return Problem(SCHEDULING_GATED, "Volcano has not admitted the job yet: its PodGroup is Pending")
@@ -125,7 +125,7 @@ def _admission(error: ApiError, _: Job) -> Problem | None:
     return None
 
 
-def _terminating(error: ApiError, job: Job) -> Problem | None:
+def _check_terminating_namespace(error: ApiError, job: Job) -> Problem | None:
     causes = any(cause.message.endswith("is being terminated") for cause in error.causes)
     is_gone = error.is_not_found and error.message.startswith("namespaces ")
     if not is_gone and not causes and "because it is being terminated" not in error.message:
@@ -133,7 +133,7 @@ def _terminating(error: ApiError, job: Job) -> Problem | None:
     return Problem(NAMESPACE_TERMINATING, f"namespace {job.metadata.namespace} is being deleted")
 
 
-def _service_account(error: ApiError, job: Job) -> Problem | None:
+def _check_service_account(error: ApiError, job: Job) -> Problem | None:
     match = _ACCOUNT.search(error.message)
     if match is None or error.status != HTTPStatus.FORBIDDEN:
         return None
@@ -141,7 +141,7 @@ def _service_account(error: ApiError, job: Job) -> Problem | None:
     return Problem(SERVICE_ACCOUNT_MISSING, message)
 
 
-def _forbidden(error: ApiError, job: Job) -> Problem | None:
+def _check_permission(error: ApiError, job: Job) -> Problem | None:
     match = _FORBIDDEN.search(error.message)
     if match is None or error.status != HTTPStatus.FORBIDDEN:
         return None
@@ -151,30 +151,33 @@ def _forbidden(error: ApiError, job: Job) -> Problem | None:
 
 _TEMPORARY_REFUSALS = (
     # Webhooks and policies choose their own HTTP status, which may be that of an invalid object.
-    _admission,
-    _terminating,
-    _quota,
-    _pod_security,
-    _service_account,
-    _forbidden,
+    _check_admission,
+    _check_terminating_namespace,
+    _check_quota,
+    _check_pod_security,
+    _check_service_account,
+    _check_permission,
 )
 """The checks for refusals that may end without a change of the spec. The most specific check is first."""
 
 
-def _invalid(error: ApiError, unread: int, body: Object, job: Job) -> str:
-    """Return the invalid fields as paths in the job's spec. `unread` is the number of causes that were not read."""
+def _describe_invalid_fields(error: ApiError, unread_count: int, body: Object, job: Job) -> str:
+    """Return the invalid fields as paths in the job's spec.
+
+    `unread_count` is the number of causes that were not read.
+    """
     invalid_fields = [f"{in_job(cause.field, body, job)}: {cause.message}" for cause in error.causes if cause.field]
     invalid_fields = invalid_fields or [
         f"{in_job(field, body, job)}: {kind} field" for kind, field in _UNKNOWN_FIELD.findall(error.message)
     ]
     if not invalid_fields:
-        reason = _error_text(error).rpartition("cannot be handled as a Pod: ")[2]
+        reason = _get_error_text(error).rpartition("cannot be handled as a Pod: ")[2]
         return f"the API server can't read the pod: {quote(reason)}"
     invalid_fields = list(dict.fromkeys(invalid_fields))  # several containers may get the same field of the job
-    unread += len(invalid_fields) - _MAX_FIELDS
+    unread_count += len(invalid_fields) - _MAX_FIELDS
     shown = [quote(text) for text in invalid_fields[:_MAX_FIELDS]]
-    return "; ".join([*shown, f"and {unread} more"] if unread > 0 else shown)
+    return "; ".join([*shown, f"and {unread_count} more"] if unread_count > 0 else shown)
 
 
-def _error_text(error: ApiError) -> str:
+def _get_error_text(error: ApiError) -> str:
     return quote(_SUBJECT.sub("", error.message), _MAX_CHARS)

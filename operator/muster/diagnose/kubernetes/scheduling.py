@@ -16,8 +16,8 @@ _NOT_ADMITTED = (
     "Kueue does not manage pods of this namespace"
 )
 
-_VERDICT = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
-# Ignore the text about preemption: if preemption could help, the pod would be scheduled.
+_SCHEDULING_FAILURE = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
+# Ignore the text about preemption. If preemption could help, the pod would be scheduled.
 _PREEMPTION_RESULT = re.compile(r"\.? (?:no new claims to deallocate|preemption: ).*", re.DOTALL)
 _COUNTED = re.compile(r"(\d+) (.*)", re.DOTALL)
 _MISSING_CLAIM = re.compile(
@@ -43,31 +43,32 @@ _REASONS = (
 
 
 def find_scheduling_problem(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The pod can't be scheduled."""
+    """Return why the pod can't be scheduled; None if it is scheduled or waits."""
     scheduled = pod.find_condition("PodScheduled")
     if pod.kube_node or scheduled is None or scheduled.is_true:
         return None
     if scheduled.reason == "SchedulingGated":
-        if pod.gates == (KUEUE_GATE,):
+        if pod.scheduling_gates == (KUEUE_GATE,):
             return Problem(SCHEDULING_GATED, _NOT_ADMITTED)
-        gates = ", ".join(quote(gate, 80) for gate in pod.gates[:4])
+        scheduling_gates = ", ".join(quote(gate, 80) for gate in pod.scheduling_gates[:4])
         return Problem(
-            SCHEDULING_GATED, f"the scheduling gate {gates} blocks it until the gate's owner removes the gate"
+            SCHEDULING_GATED,
+            f"the scheduling gate {scheduling_gates} blocks it until the gate's owner removes the gate",
         )
     missing = _MISSING_CLAIM.search(scheduled.message)
     # A missing claim is more specific than the scheduler's result.
     if missing is not None:
-        words = f"PersistentVolumeClaim {missing.group(1)} doesn't exist in namespace {pod.namespace}: create it"
-        return Problem(VOLUME_CLAIM_MISSING, words)
-    unbound = _unbound(pod, scheduled.message)
+        text = f"PersistentVolumeClaim {missing.group(1)} doesn't exist in namespace {pod.namespace}: create it"
+        return Problem(VOLUME_CLAIM_MISSING, text)
+    unbound = _find_unbound_claims(pod, scheduled.message)
     if unbound is not None:
         return Problem(UNSCHEDULABLE, unbound)
-    return Problem(UNSCHEDULABLE, describe_verdict(scheduled.message), describe_shortage(scheduled.message))
+    return Problem(UNSCHEDULABLE, describe_scheduling_failure(scheduled.message), describe_shortage(scheduled.message))
 
 
-def describe_verdict(message: str) -> str:
-    """Return what is missing, and on how many machines."""
-    match = _VERDICT.match(message)
+def describe_scheduling_failure(message: str) -> str:
+    """Return what is missing, and on how many Kubernetes nodes."""
+    match = _SCHEDULING_FAILURE.match(message)
     if match is None:
         return f"the scheduler can't place it: {quote(message)}"
     parts = _split_parts(match.group(2))
@@ -80,8 +81,8 @@ def describe_verdict(message: str) -> str:
 
 
 def describe_shortage(message: str) -> str:
-    """Return what is missing, without numbers: resources first, then other reasons."""
-    match = _VERDICT.match(message)
+    """Return what is missing, without numbers. Resources come first, then other reasons."""
+    match = _SCHEDULING_FAILURE.match(message)
     if match is None:
         return ""
     reasons = [part.partition(" ")[2] for part in _split_parts(match.group(2))]
@@ -96,13 +97,13 @@ def _describe_reason(reason: str) -> str:
     taint = _TAINT.match(reason)
     if taint is None:
         return next((f"machines that {text}" for prefix, text in _REASONS if reason.startswith(prefix)), reason)
-    # Omit control-plane machines, because no job runs on them.
+    # Omit control-plane nodes, because no job runs on them.
     key = taint.group(1) or ""
     return "" if "node-role.kubernetes.io/" in key else f"untolerated taint {key}".rstrip()
 
 
-def _split_parts(words: str) -> list[str]:
-    return re.split(r", (?=\d+ )", _PREEMPTION_RESULT.sub("", words).rstrip(". \n"))
+def _split_parts(text: str) -> list[str]:
+    return re.split(r", (?=\d+ )", _PREEMPTION_RESULT.sub("", text).rstrip(". \n"))
 
 
 def _describe_part(part: str) -> str:
@@ -118,9 +119,9 @@ def _describe_part(part: str) -> str:
     return next((f"{count} {text}" for prefix, text in _REASONS if reason.startswith(prefix)), part)
 
 
-def _unbound(pod: PodView, message: str) -> str | None:
+def _find_unbound_claims(pod: PodView, message: str) -> str | None:
     if "unbound immediate PersistentVolumeClaims" in message:
-        names = ", ".join(pod.claims[:4])
+        names = ", ".join(pod.volume_claims[:4])
         return (
             f"no volume is bound to PersistentVolumeClaim {names}: "
             "`kubectl describe pvc` tells why; its storage class may be missing or out of space"

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from muster.core.facts import Problem
 from muster.core.failure.problems import FETCHING_FILES
-from muster.diagnose.kubernetes.quoting import innermost_error, quote
+from muster.diagnose.kubernetes.quoting import find_innermost_error, quote
 from muster.objects.kubernetes.containers import Container, Running, Terminated, Waiting
 from muster.objects.kubernetes.pods import PodView
-from muster.objects.kubernetes.warnings import ATTACH, MOUNT, SANDBOX, PodWarning, latest_message
+from muster.objects.kubernetes.warnings import ATTACH, MOUNT, SANDBOX, PodWarning, find_latest_message
 from muster.render.kubernetes import own_python, storage
 from muster_worker.contract.schema import UNUSABLE_PYTHON
 
@@ -37,9 +37,15 @@ PROBLEMS_BEFORE_START = frozenset(
 )
 """The problems that are over once `trainer` runs. The pod's status may still contain them."""
 
-_PULLS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable", "SignatureValidationFailed")
-_CREATIONS = ("CreateContainerConfigError", "CreateContainerError", "ImageInspectError", "PreCreateHookError")
-_STARTS = ("StartError", "RunContainerError", "ContainerCannotRun", "PostStartHookError", "PreStartHookError")
+_PULL_REASONS = (
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "ErrImageNeverPull",
+    "RegistryUnavailable",
+    "SignatureValidationFailed",
+)
+_CREATION_REASONS = ("CreateContainerConfigError", "CreateContainerError", "ImageInspectError", "PreCreateHookError")
+_START_REASONS = ("StartError", "RunContainerError", "ContainerCannotRun", "PostStartHookError", "PreStartHookError")
 
 _NO_SUCH_IMAGE = re.compile(r"not found|manifest unknown|NotFound|does not exist", re.IGNORECASE)
 _ACCESS_DENIED = re.compile(
@@ -58,20 +64,20 @@ _KINDS = {"secret": "Secret", "configmap": "ConfigMap", "config": "ConfigMap"}
 
 
 def find_missing_image(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """An image can't be pulled."""
-    for container, waiting in _waiting(pod):
+    """Return the problem of an image that can't be pulled."""
+    for container, waiting in _list_waiting_containers(pod):
         image = quote(container.image, 200)
         if waiting.reason == "InvalidImageName":
-            return Problem(INVALID_IMAGE_NAME, f"{image!r} is not an image name: correct {_field(container)}")
+            return Problem(INVALID_IMAGE_NAME, f"{image!r} is not an image name: correct {_get_image_field(container)}")
         if waiting.reason == "ErrImageNeverPull":
             text = f"image {image} is not on {pod.kube_node}, and imagePullPolicy is Never: load it there"
             return Problem(IMAGE_NOT_FOUND, text)
-        if waiting.reason in _PULLS:
-            return _pull_problem(container, image, waiting.message)
+        if waiting.reason in _PULL_REASONS:
+            return _build_pull_problem(container, image, waiting.message)
     return None
 
 
-def _pull_problem(container: Container, image: str, message: str) -> Problem:
+def _build_pull_problem(container: Container, image: str, message: str) -> Problem:
     # Some registries deny access to images that don't exist.
     is_denied, is_missing = _ACCESS_DENIED.search(message), _NO_SUCH_IMAGE.search(message)
     if is_denied:
@@ -80,23 +86,23 @@ def _pull_problem(container: Container, image: str, message: str) -> Problem:
             why = f"it doesn't exist, or {why}"
         return Problem(IMAGE_NOT_FOUND if is_missing else IMAGE_PULL_FAILED, f"image {image} can't be fetched; {why}")
     if is_missing:
-        return Problem(IMAGE_NOT_FOUND, f"image {image} doesn't exist: correct {_field(container)}")
-    cause = innermost_error(message) or "the registry gives no reason yet"
+        return Problem(IMAGE_NOT_FOUND, f"image {image} doesn't exist: correct {_get_image_field(container)}")
+    cause = find_innermost_error(message) or "the registry gives no reason yet"
     return Problem(IMAGE_PULL_FAILED, f"image {image} can't be fetched: {cause}")
 
 
 def find_missing_config(pod: PodView, warnings: tuple[PodWarning, ...]) -> Problem | None:
-    """A Secret or a ConfigMap, or a key in it, is missing."""
-    for container, waiting in _waiting(pod):
+    """Return the problem that a Secret, a ConfigMap or a key in it is missing."""
+    for container, waiting in _list_waiting_containers(pod):
         missing = _find_missing(pod, waiting.message) if waiting.reason == "CreateContainerConfigError" else None
         if missing is not None:
-            return _missing_problem(missing, f"container {container.name} reads a variable from it")
-    message = latest_message(warnings, MOUNT) if not _has_sandbox(pod) else ""
+            return _build_missing_problem(missing, f"container {container.name} reads a variable from it")
+    message = find_latest_message(warnings, MOUNT) if not _has_sandbox(pod) else ""
     missing = _find_missing(pod, message)
-    return None if missing is None else _missing_problem(missing, f"volume {_volume(message)} contains it")
+    return None if missing is None else _build_missing_problem(missing, f"volume {_find_volume(message)} contains it")
 
 
-def _missing_problem(missing: str, use: str) -> Problem:
+def _build_missing_problem(missing: str, use: str) -> Problem:
     return Problem(CONFIG_MISSING, f"{missing}, and {use}: create it")
 
 
@@ -113,49 +119,51 @@ def _find_missing(pod: PodView, message: str) -> str | None:
 
 
 def find_mount_failure(pod: PodView, warnings: tuple[PodWarning, ...]) -> Problem | None:
-    """The machine can't attach or mount a volume."""
-    message = latest_message(warnings, (*MOUNT, *ATTACH))
+    """Return the problem that a volume can't be attached or mounted."""
+    message = find_latest_message(warnings, (*MOUNT, *ATTACH))
     if not message or _has_sandbox(pod):
         return None
     # In the message, the output of a mount program follows its command line.
     output = _OUTPUT.search(message)
     why = output.group(1) if output is not None else re.sub(r"^.*?for volume \"[^\"]*\" ?:? ?", "", message, count=1)
-    text = f"volume {_volume(message)} can't be mounted on {pod.kube_node}: {_without_paths(why)}"
+    text = f"volume {_find_volume(message)} can't be mounted on {pod.kube_node}: {_remove_paths(why)}"
     return Problem(VOLUME_NOT_MOUNTED, quote(text))
 
 
 def find_sandbox_failure(pod: PodView, warnings: tuple[PodWarning, ...]) -> Problem | None:
-    """The machine can't set up the pod's network or sandbox."""
-    message = latest_message(warnings, SANDBOX)
+    """Return the problem that the kubelet can't set up the pod's network or sandbox."""
+    message = find_latest_message(warnings, SANDBOX)
     if not message or _has_sandbox(pod):
         return None
-    return Problem(SANDBOX_FAILED, f"{pod.kube_node} can't set up the pod: {innermost_error(message)}")
+    return Problem(SANDBOX_FAILED, f"{pod.kube_node} can't set up the pod: {find_innermost_error(message)}")
 
 
 def find_creation_failure(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The container runtime can't create a container."""
-    for container, waiting in _waiting(pod):
-        if waiting.reason in _CREATIONS:
+    """Return the problem that the container runtime can't create a container."""
+    for container, waiting in _list_waiting_containers(pod):
+        if waiting.reason in _CREATION_REASONS:
             return Problem(CONTAINER_NOT_STARTED, f"container {container.name}: {quote(waiting.message)}")
     return None
 
 
 def find_unusable_python(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The image's Python can't run the agent, according to the agent's message."""
+    """Return the problem that the image's Python can't run the agent, as the agent reports."""
     state = pod.trainer.state
     if not isinstance(state, Terminated) or not state.message.startswith(UNUSABLE_PYTHON):
         return None
     why = quote(state.message.removeprefix(UNUSABLE_PYTHON), 100)
-    python_image = next((container for container in pod.inits if container.name == own_python.CONTAINER), None)
+    python_image = next(
+        (container for container in pod.init_containers if container.name == own_python.CONTAINER), None
+    )
     if python_image is None:
-        return _needs_python(pod, f"has a python3 that can't run muster's agent: {why}")
+        return _build_python_problem(pod, f"has a python3 that can't run muster's agent: {why}")
     text = f"the Python from image {quote(python_image.image, 200)} can't run muster's agent: {why}"
-    return Problem(AGENT_NEEDS_PYTHON, f"{text}: {_field(python_image)} has to be of the operator's version")
+    return Problem(AGENT_NEEDS_PYTHON, f"{text}: {_get_image_field(python_image)} has to be of the operator's version")
 
 
 def find_running_download(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The init container still downloads code, data or checkpoints."""
-    download = next((container for container in pod.inits if container.name == storage.DOWNLOAD), None)
+    """Return the problem that the init container still downloads code, data or checkpoints."""
+    download = next((container for container in pod.init_containers if container.name == storage.DOWNLOAD), None)
     if download is None or not isinstance(download.state, Running):
         return None
     log = f"`kubectl logs {pod.name} -c {storage.DOWNLOAD}` shows the progress"
@@ -163,44 +171,45 @@ def find_running_download(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | 
 
 
 def find_start_failure(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """The agent could not be started. The usual cause is an image without Python."""
+    """Return why the container runtime could not start the agent. The usual cause is an image without Python."""
     state = pod.trainer.state
-    if not isinstance(state, Terminated | Waiting) or state.reason not in _STARTS:
+    if not isinstance(state, Terminated | Waiting) or state.reason not in _START_REASONS:
         return None
     if _NO_PYTHON.search(state.message):
-        return _needs_python(pod, "has no python3, which muster's agent needs")
+        return _build_python_problem(pod, "has no python3, which muster's agent needs")
     return Problem(
-        CONTAINER_NOT_STARTED, f"container {pod.trainer.name} could not be started: {innermost_error(state.message)}"
+        CONTAINER_NOT_STARTED,
+        f"container {pod.trainer.name} could not be started: {find_innermost_error(state.message)}",
     )
 
 
-def _needs_python(pod: PodView, what: str) -> Problem:
+def _build_python_problem(pod: PodView, what: str) -> Problem:
     remedy = "set spec.agent.inject to InitContainer, which provides Python, or use an image with Python 3.8 or later"
     return Problem(AGENT_NEEDS_PYTHON, f"image {quote(pod.trainer.image, 200)} {what}: {remedy}")
 
 
-def _waiting(pod: PodView) -> Iterator[tuple[Container, Waiting]]:
-    for container in (*pod.inits, pod.trainer, *pod.others):
+def _list_waiting_containers(pod: PodView) -> Iterator[tuple[Container, Waiting]]:
+    for container in (*pod.init_containers, pod.trainer, *pod.other_containers):
         if isinstance(container.state, Waiting):
             yield container, container.state
 
 
 def _has_sandbox(pod: PodView) -> bool:
-    """Whether volumes and sandbox are ready, so that earlier warnings about them are outdated."""
+    """Whether the volumes and the sandbox are ready. Then earlier warnings about them are outdated."""
     ready = pod.find_condition("PodReadyToStartContainers")
     return bool(pod.ip) or (ready is not None and ready.is_true)
 
 
-def _volume(message: str) -> str:
+def _find_volume(message: str) -> str:
     match = _VOLUME.search(message)
     return "" if match is None else match.group(1)
 
 
-def _without_paths(text: str) -> str:
+def _remove_paths(text: str) -> str:
     return re.sub(r"/var/lib/kubelet/\S+: ", "", text)
 
 
-def _field(container: Container) -> str:
+def _get_image_field(container: Container) -> str:
     if container.name in storage.CONTAINERS:
         return "the operator's --storage-image (the chart's storage.image, or the one in spec.template)"
     if container.name == own_python.CONTAINER:

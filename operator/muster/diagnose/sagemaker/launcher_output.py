@@ -1,7 +1,7 @@
 """Read the failures of ranks from the output of torchrun and mpirun, for jobs whose ranks don't report.
 
 torchrun prints a table of its node's failed ranks (torch/distributed/elastic/multiprocessing/errors, since 1.9). Open
-MPI prints sentences about the first failed rank. The ranks' last lines come before. They start with the rank:
+MPI prints sentences about the first failed rank. The ranks' last lines precede this output. They start with the rank:
 `[rank3]: ` by torch, `[1,3]<stderr>:` by mpirun, or `[1,mpirank:3,algo-2]<stderr>:` by SageMaker's toolkit.
 """
 
@@ -18,7 +18,10 @@ from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS, RankRe
 
 _MAX_STREAMS = 4096
 _AFTER_ROOT_CAUSE_SECONDS = 0.5
-"""torchrun reports the first failure, and times in whole seconds. So other failures count as this much later."""
+"""torchrun reports which failure was first, but rounds times to seconds.
+
+So treat the other failures as this much later.
+"""
 
 _TAGGED = re.compile(r"\[\d+,(?:mpirank:)?(?P<rank>\d{1,7})(?:,algo-\d+)?\]<std(?P<stream>out|err)>:(?P<text>.*)")
 _MARKED = re.compile(r"\[rank(?P<rank>\d{1,7})\]: ?(?P<text>.*)")
@@ -40,7 +43,7 @@ _CODE = re.compile(r"\s*Exit code:\s+(?P<code>\d{1,3})\b")
 
 @dataclass
 class _Stream:
-    """The part of a message that a stream has printed so far."""
+    """What a stream has printed so far of a message with several lines."""
 
     at: float | None = None
     is_root: bool = False
@@ -49,7 +52,7 @@ class _Stream:
 
 @dataclass
 class _Rank:
-    """A rank. `since` is the time at which it first appeared in the log (Unix seconds)."""
+    """A rank's output. `since` is the time at which the rank first appeared in the log (Unix seconds)."""
 
     since: float
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_LAST_LINES))
@@ -58,7 +61,7 @@ class _Rank:
 
 @dataclass
 class LauncherOutput:
-    """Parses the lines of a job's streams. The number of ranks limits its memory."""
+    """Parses the lines of a job's log streams. Its memory grows only with the number of ranks."""
 
     procs_per_node: int
     world: World
@@ -66,13 +69,13 @@ class LauncherOutput:
     _streams: dict[str, _Stream] = field(default_factory=dict)
 
     def feed(self, stream: str, at: float, text: str) -> bool:
-        """Parse a line that was logged `at` (Unix seconds); return whether it reports a rank's end."""
+        """Parse a line that was logged at `at` (Unix seconds); return whether it reports a rank's end."""
         if log_line.MARK in text:
             return False
         tag_match = _TAGGED.match(text)
         if tag_match is not None:
             self._record_line(int(tag_match["rank"]), at, tag_match["text"] if tag_match["stream"] == "err" else "")
-            # The line may be MPI_Abort's message, which its rank prints.
+            # The line may be MPI_Abort's message, which the aborting rank prints.
             text = tag_match["text"]
         else:
             mark_match = _MARKED.match(text)
@@ -84,9 +87,9 @@ class LauncherOutput:
             state = _Stream()
             if len(self._streams) < _MAX_STREAMS:
                 self._streams[stream] = state
-        return self._torchrun(state, at, text) or self._mpirun(state, at, text)
+        return self._parse_torchrun_line(state, at, text) or self._parse_mpirun_line(state, at, text)
 
-    def ranks(self) -> Iterator[RankFacts]:
+    def list_ranks(self) -> Iterator[RankFacts]:
         """Yield all ranks that the output mentions."""
         for number, rank in sorted(self._ranks.items()):
             ended_at, code, signal = rank.end or (None, None, None)
@@ -108,7 +111,7 @@ class LauncherOutput:
             rank.lines.append(text.rstrip()[:MAX_LINE_CHARS])
         return rank
 
-    def _end(self, number: int, at: float, code: int | None, signal: int | None) -> bool:
+    def _record_end(self, number: int, at: float, code: int | None, signal: int | None) -> bool:
         rank = self._record_line(number, at, "")
         # Keep the first message about a rank's end, which has the most precise time.
         if rank is None or rank.end is not None:
@@ -117,7 +120,7 @@ class LauncherOutput:
         rank.since = min(rank.since, at)
         return True
 
-    def _torchrun(self, stream: _Stream, at: float, text: str) -> bool:
+    def _parse_torchrun_line(self, stream: _Stream, at: float, text: str) -> bool:
         if text.strip() == _ROOT_CAUSE:
             stream.is_root = True
             return False
@@ -127,15 +130,15 @@ class LauncherOutput:
         value = entry["value"].strip()
         match entry["name"]:
             case "time":
-                stream.at = self._time(value, at)
+                stream.at = self._parse_time(value, at)
             case "rank":
                 match = _RANK.fullmatch(value)
                 stream.rank = None if match is None else int(match["rank"])
             case _:
-                return self._end_by_table(stream, at, value)
+                return self._record_table_end(stream, at, value)
         return False
 
-    def _end_by_table(self, stream: _Stream, at: float, value: str) -> bool:
+    def _record_table_end(self, stream: _Stream, at: float, value: str) -> bool:
         match, number = _EXIT_CODE.match(value), stream.rank
         ended_at = at if stream.at is None else stream.at
         is_root, stream.is_root, stream.rank, stream.at = stream.is_root, False, None, None
@@ -145,21 +148,21 @@ class LauncherOutput:
         if code < -MAX_SIGNAL or code > MAX_EXIT_CODE:
             return False
         after = 0.0 if is_root else _AFTER_ROOT_CAUSE_SECONDS
-        return self._end(number, ended_at + after, None if code < 0 else code, -code if code < 0 else None)
+        return self._record_end(number, ended_at + after, None if code < 0 else code, -code if code < 0 else None)
 
-    def _time(self, text: str, at: float) -> float:
+    def _parse_time(self, text: str, at: float) -> float:
         try:
             timestamp = datetime.strptime(text, _TIME).replace(tzinfo=UTC).timestamp()
         except ValueError:
             return at
-        # If the time is impossible, the container's time zone is not UTC, or the line is forged.
+        # An impossible time means that the container's time zone is not UTC, or that the line is forged.
         return timestamp if self.world.created_at - 1 <= timestamp <= at + 1 else at
 
-    def _mpirun(self, stream: _Stream, at: float, text: str) -> bool:
+    def _parse_mpirun_line(self, stream: _Stream, at: float, text: str) -> bool:
         by_signal = _BY_SIGNAL.match(text)
         if by_signal is not None:
             number = int(by_signal["signal"])
-            return 1 <= number <= MAX_SIGNAL and self._end(int(by_signal["rank"]), at, None, number)
+            return 1 <= number <= MAX_SIGNAL and self._record_end(int(by_signal["rank"]), at, None, number)
         rank_match = _ABORTED.match(text) or _PROCESS.match(text)
         if rank_match is not None:
             stream.rank = int(rank_match["rank"])
@@ -170,4 +173,4 @@ class LauncherOutput:
         if code is None or stream.rank is None:
             return False
         number, stream.rank = stream.rank, None
-        return self._end(number, at, int(code["code"]) & MAX_EXIT_CODE, None)
+        return self._record_end(number, at, int(code["code"]) & MAX_EXIT_CODE, None)

@@ -12,7 +12,7 @@ from muster_worker.contract.log_line import RankLine
 from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS, EndReason, MetricValue, RankReport, RankState
 
 CLOCK_TOLERANCE_SECONDS = 300.0
-"""The maximum difference of a host's clock in seconds. Beyond it, the time of CloudWatch Logs counts."""
+"""The maximum difference of a host's clock in seconds. Beyond it, use the time of CloudWatch Logs."""
 
 MAX_WORD_CHARS = 256
 MAX_METRICS = 64
@@ -47,7 +47,7 @@ class RankLogReport:
 def parse_rank_report(text: str, logged_at: float, world: World) -> RankLogReport | None:
     """Parse a rank's report in a line that was logged at `logged_at` (Unix seconds); None for any other line.
 
-    Invalid or truncated lines are ignored, because the next line repeats the content.
+    Ignore invalid and truncated lines, because the next line repeats the content.
     """
     line = log_line.read(_TAG.sub("", text)) if log_line.MARK in text else None
     if line is None or not _is_plausible(line, world):
@@ -69,27 +69,27 @@ def parse_rank_report(text: str, logged_at: float, world: World) -> RankLogRepor
         rss_bytes=line.rss_bytes,
         phase=line.phase,
     )
-    reported_at = times.of(line.at)
+    reported_at = times.limit(line.at)
     facts = RankFacts(
         report,
-        started_at=times.of(line.started_at),
-        ended_at=times.of(line.at if line.ended_at is None else line.ended_at) if ended else None,
-        highest_step_at=None if line.stepped_at is None else times.of(line.stepped_at),
-        last_step_at=None if line.stepped_at is None else times.of(line.stepped_at),
-        phase_ended_at=None if line.phase_ended_at is None else times.of(line.phase_ended_at),
-        first_step_at=None if line.first_stepped_at is None else times.of(line.first_stepped_at),
+        started_at=times.limit(line.started_at),
+        ended_at=times.limit(line.at if line.ended_at is None else line.ended_at) if ended else None,
+        highest_step_at=None if line.stepped_at is None else times.limit(line.stepped_at),
+        last_step_at=None if line.stepped_at is None else times.limit(line.stepped_at),
+        phase_ended_at=None if line.phase_ended_at is None else times.limit(line.phase_ended_at),
+        first_step_at=None if line.first_stepped_at is None else times.limit(line.first_stepped_at),
     )
-    return RankLogReport(facts, _metrics(line, reported_at), line.world, line.host, reported_at)
+    return RankLogReport(facts, _read_metrics(line, reported_at), line.world, line.host, reported_at)
 
 
 @dataclass(frozen=True)
 class _Times:
-    """Limits times to those between the job's creation and the log line, because users may forge them."""
+    """Limits times to the period from the job's creation to the log line, because users may forge times."""
 
     first: float
     last: float
 
-    def of(self, at: float) -> float:
+    def limit(self, at: float) -> float:
         return at if self.first <= at <= self.last + CLOCK_TOLERANCE_SECONDS else self.last
 
 
@@ -108,16 +108,16 @@ def _is_plausible(line: RankLine, world: World) -> bool:
         return False
     if line.reason is not None and line.reason not in EndReason.ALL:
         return False
-    return line.event != log_line.Event.ENDED or _is_end(line)
+    return line.event != log_line.Event.ENDED or _is_valid_end(line)
 
 
-def _is_end(line: RankLine) -> bool:
+def _is_valid_end(line: RankLine) -> bool:
     if line.exit_code is not None:
         return line.signal is None and 0 <= line.exit_code <= MAX_EXIT_CODE
     return line.signal is not None and 1 <= line.signal <= MAX_SIGNAL
 
 
-def _metrics(line: RankLine, at: float) -> tuple[MetricFacts, ...]:
+def _read_metrics(line: RankLine, at: float) -> tuple[MetricFacts, ...]:
     text = sorted(line.metrics.items())[:MAX_METRICS]
     return tuple(
         MetricFacts(MetricValue(name, value, line.rank, 0.0), at) for name, value in text if len(name) <= MAX_WORD_CHARS

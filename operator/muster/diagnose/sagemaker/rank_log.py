@@ -10,9 +10,9 @@ from muster_worker.contract import log_line
 from muster_worker.contract.schema import MAX_METRICS, AgentPhase, AgentProblem, RankState, Report
 
 MAX_STREAMS = 4096
-"""The maximum number of streams with a stored partial line. Each host has one stream for each of its starts."""
+"""The maximum number of streams with a stored partial line. Each start of a host has its own stream."""
 
-_MAX_PIECE_CHARS = 2 * log_line.MAX_CHARS
+_MAX_PARTIAL_LINE_CHARS = 2 * log_line.MAX_CHARS
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class LogLine:
 
 @dataclass(frozen=True)
 class RankGroup:
-    """The ranks of one attempt. `has_launcher` is set if torchrun or mpirun sets the world size."""
+    """The ranks of one attempt. `has_launcher` is set if torchrun or mpirun determines the world size."""
 
     job_uid: str
     attempt: int
@@ -42,14 +42,14 @@ class RankGroup:
 
 @dataclass
 class RankLog:
-    """Collects the reports of one attempt. Lines may repeat. The number of ranks limits its memory."""
+    """Collects the reports of one attempt. Lines may repeat. Its memory grows only with the number of ranks."""
 
     rank_group: RankGroup
     _ranks: dict[int, RankFacts] = field(default_factory=dict)
     _metrics: dict[tuple[int, str], MetricFacts] = field(default_factory=dict)
     _last_report_at: dict[int, float] = field(default_factory=dict)
     _worlds: dict[int, int] = field(default_factory=dict)
-    _pieces: dict[str, str] = field(default_factory=dict)
+    _partial_lines: dict[str, str] = field(default_factory=dict)
     _launcher_output: LauncherOutput = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,29 +61,29 @@ class RankLog:
         for line in lines:
             rank_report = self._read(line)
             if rank_report is not None:
-                self._take(rank_report)
+                self._merge_report(rank_report)
                 has_changed = True
             else:
                 has_changed = self._launcher_output.feed(line.stream, line.at, line.text) or has_changed
         return has_changed
 
-    def agents(self) -> tuple[AgentFacts, ...]:
+    def list_agents(self) -> tuple[AgentFacts, ...]:
         """Return the facts of each node with reports, in the order of nodes."""
-        ranks = self._all_ranks()
+        ranks = self._combine_ranks()
         nodes = sorted({rank // self.rank_group.procs_per_node for rank in ranks})
-        return tuple(self._agent(node, ranks) for node in nodes)
+        return tuple(self._build_agent_facts(node, ranks) for node in nodes)
 
     def _read(self, line: LogLine) -> RankLogReport | None:
         rank_report = parse_rank_report(line.text, line.at, self.rank_group.world)
-        piece = self._pieces.pop(line.stream, None)
-        if rank_report is None and piece is not None:
+        partial_line = self._partial_lines.pop(line.stream, None)
+        if rank_report is None and partial_line is not None:
             # SageMaker's toolkit reads output in pieces of 64 KiB, and adds a line end to each.
-            rank_report = parse_rank_report(piece + line.text, line.at, self.rank_group.world)
-        if rank_report is None and log_line.MARK in line.text and len(self._pieces) < MAX_STREAMS:
-            self._pieces[line.stream] = line.text[-_MAX_PIECE_CHARS:]
+            rank_report = parse_rank_report(partial_line + line.text, line.at, self.rank_group.world)
+        if rank_report is None and log_line.MARK in line.text and len(self._partial_lines) < MAX_STREAMS:
+            self._partial_lines[line.stream] = line.text[-_MAX_PARTIAL_LINE_CHARS:]
         return rank_report
 
-    def _take(self, rank_report: RankLogReport) -> None:
+    def _merge_report(self, rank_report: RankLogReport) -> None:
         rank = rank_report.facts.report.rank
         entry = self._ranks.get(rank)
         self._ranks[rank] = rank_report.facts if entry is None else _merge(entry, rank_report.facts)
@@ -96,26 +96,26 @@ class RankLog:
             if previous is None or previous.at <= metric.at:
                 self._metrics[key] = metric
 
-    def _all_ranks(self) -> dict[int, RankFacts]:
+    def _combine_ranks(self) -> dict[int, RankFacts]:
         """Return the ranks' own reports, and the launcher's output about the other ranks."""
         ranks = dict(self._ranks)
-        for facts in self._launcher_output.ranks():
+        for facts in self._launcher_output.list_ranks():
             reported = ranks.get(facts.report.rank)
             if reported is None:
                 ranks[facts.report.rank] = facts
             elif reported.report.state != RankState.EXITED and facts.report.state == RankState.EXITED:
                 # The rank was killed together with its wrapper, or its last line was lost.
-                ranks[facts.report.rank] = _with_end_of(reported, facts)
+                ranks[facts.report.rank] = _copy_end(reported, facts)
         return ranks
 
-    def _agent(self, node: int, ranks: dict[int, RankFacts]) -> AgentFacts:
+    def _build_agent_facts(self, node: int, ranks: dict[int, RankFacts]) -> AgentFacts:
         rank_group = self.rank_group
         first = node * rank_group.procs_per_node
         reported = tuple(ranks[rank] for rank in range(first, first + rank_group.procs_per_node) if rank in ranks)
         has_ended = len(reported) == rank_group.procs_per_node and all(
             facts.report.state == RankState.EXITED for facts in reported
         )
-        metrics = sorted((metric for (at, _), metric in self._metrics.items() if at == node), key=_name)
+        metrics = sorted((metric for (at, _), metric in self._metrics.items() if at == node), key=_get_metric_name)
         times = [facts.ended_at or facts.started_at or rank_group.created_at for facts in reported]
         report = Report(
             job_uid=rank_group.job_uid,
@@ -126,13 +126,13 @@ class RankLog:
             phase=AgentPhase.ENDED if has_ended else AgentPhase.RUNNING,
             ranks=tuple(facts.report for facts in reported),
             metrics=tuple(metric.value for metric in metrics[:MAX_METRICS]),
-            problem=self._problem(node),
+            problem=self._find_problem(node),
         )
         last_report_at = self._last_report_at.get(node, max(times))
         return AgentFacts(report, last_report_at, reported, tuple(metrics[:MAX_METRICS]))
 
-    def _problem(self, node: int) -> AgentProblem | None:
-        """Return the problem that the ranks have a wrong world size, if they do."""
+    def _find_problem(self, node: int) -> AgentProblem | None:
+        """Return the problem of ranks with a wrong world size; None otherwise."""
         world = self._worlds.get(node)
         if not self.rank_group.has_launcher or world is None or world == self.rank_group.world.ranks:
             return None
@@ -140,7 +140,10 @@ class RankLog:
 
 
 def _merge(facts: RankFacts, rank_report: RankFacts) -> RankFacts:
-    """Merge two reports of a rank. The newer start counts. Within a start, an end is final, and steps only increase."""
+    """Merge two reports of a rank.
+
+    A newer start replaces an older one. Within a start, an end is final and steps only grow.
+    """
     known_start, start = facts.started_at or 0.0, rank_report.started_at or 0.0
     if start != known_start:
         return rank_report if start > known_start else facts
@@ -149,13 +152,13 @@ def _merge(facts: RankFacts, rank_report: RankFacts) -> RankFacts:
     if rank_report.report.state == RankState.EXITED:
         return rank_report
     latest = rank_report if (rank_report.report.step or 0) >= (facts.report.step or 0) else facts
-    # A script may report lower steps again: that is progress, too.
+    # A script may count its steps from 0 again. That is progress, too.
     return replace(
         latest, last_step_at=max((at for at in (facts.last_step_at, rank_report.last_step_at) if at), default=None)
     )
 
 
-def _with_end_of(reported: RankFacts, facts: RankFacts) -> RankFacts:
+def _copy_end(reported: RankFacts, facts: RankFacts) -> RankFacts:
     report = replace(
         reported.report,
         state=RankState.EXITED,
@@ -166,5 +169,5 @@ def _with_end_of(reported: RankFacts, facts: RankFacts) -> RankFacts:
     return replace(reported, report=report, ended_at=facts.ended_at)
 
 
-def _name(metric: MetricFacts) -> str:
+def _get_metric_name(metric: MetricFacts) -> str:
     return metric.value.name

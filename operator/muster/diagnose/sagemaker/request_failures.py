@@ -25,26 +25,26 @@ _KINDS: tuple[tuple[type[AwsError], FailureKind], ...] = (
 )
 
 
-def request_failure_of(error: AwsError, now: float) -> RequestFailure:
+def build_request_failure(error: AwsError, now: float) -> RequestFailure:
     """Convert an error at `now` (Unix seconds) to a request failure."""
     kind = next((failure_kind for kind, failure_kind in _KINDS if isinstance(error, kind)), FailureKind.SERVICE)
     return RequestFailure(kind, Problem(error.reason, error.message), now)
 
 
 def count_tries(request_failure: RequestFailure, previous: RequestFailure | None) -> RequestFailure:
-    """Return the failure with its number of tries; `previous` is the previous failure, None after a success."""
+    """Return the failure with its number of tries; `previous` is the previous failure, or None after a success."""
     tries = previous.tries + 1 if previous is not None and previous.kind is request_failure.kind else 1
-    return replace(request_failure, tries=tries, refused_seconds=_refused_seconds(request_failure, previous))
+    return replace(request_failure, tries=tries, refused_seconds=_compute_refused_seconds(request_failure, previous))
 
 
-def _refused_seconds(request_failure: RequestFailure, previous: RequestFailure | None) -> float:
+def _compute_refused_seconds(request_failure: RequestFailure, previous: RequestFailure | None) -> float:
     streak = RefusalStreak()
     if previous is not None:
         streak = RefusalStreak(previous.refused_seconds, previous.at if previous.kind in REFUSALS else None)
     if request_failure.kind in REFUSALS:
-        streak = streak.after_refusal(request_failure.at)
+        streak = streak.add_refusal(request_failure.at)
     elif request_failure.kind is FailureKind.SERVICE:
-        streak = streak.after_no_response()
+        streak = streak.add_missing_response()
     else:
         streak = RefusalStreak()
     return streak.seconds

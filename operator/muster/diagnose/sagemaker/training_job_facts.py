@@ -3,10 +3,10 @@
 import math
 
 from muster.core.training_job.facts import FinalMetric, StatusPeriod, TrainingJob
-from muster.objects.aws.training_job import Description
+from muster.objects.aws.training_job import TrainingJobDescription
 
 
-def training_job_of(description: Description) -> TrainingJob:
+def convert_description(description: TrainingJobDescription) -> TrainingJob:
     """Convert a description to the facts about a training job."""
     groups = description.instance_groups
     types = {kind for _, kind, _ in groups}
@@ -18,7 +18,7 @@ def training_job_of(description: Description) -> TrainingJob:
         secondary_status=description.secondary_status,
         created_at=description.created_at.timestamp(),
         started_at=None if description.started_at is None else description.started_at.timestamp(),
-        ended_at=_ended_at(description),
+        ended_at=_find_end_time(description),
         history=tuple(
             StatusPeriod(
                 entry.status,
@@ -42,7 +42,7 @@ def training_job_of(description: Description) -> TrainingJob:
     )
 
 
-def _ended_at(description: Description) -> float | None:
+def _find_end_time(description: TrainingJobDescription) -> float | None:
     if not description.has_ended:
         return None
     # A job that never trained has no TrainingEndTime.

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from muster.objects.aws.training_job import Summary
+from muster.objects.aws.training_job import TrainingJobSummary
 
 
 @dataclass(frozen=True)
-class Since:
-    """A filter: only jobs that were modified and created after these times (None: any), by SageMaker's clock."""
+class ListFilter:
+    """Select the jobs that were modified and created after these times (None: any time), by SageMaker's clock."""
 
-    modified: datetime | None = None
-    created: datetime | None = None
+    modified_after: datetime | None = None
+    created_after: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,6 @@ class Page:
     `next_token` is the token for the next page, or "".
     """
 
-    summaries: tuple[Summary, ...]
+    summaries: tuple[TrainingJobSummary, ...]
     next_token: str
     at: datetime | None

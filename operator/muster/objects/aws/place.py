@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Place:
     """A region, and the role with which muster accesses it; `assume_role_arn` is "" for the operator's own role.
 
-    `external_id` identifies the namespace for which muster assumes the role. Places with different ids share no
-    credentials.
+    `external_id` identifies the namespace for which muster assumes the role. Places with different external ids never
+    share credentials.
     """
 
     region: str

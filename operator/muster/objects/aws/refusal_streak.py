@@ -15,31 +15,31 @@ from muster.objects.aws.errors import (
 )
 
 _REFUSALS = (AccessDenied, ExpiredCredentials, Invalid, NoCredentials)
-_UNANSWERED = (Throttled, Unavailable)
+_WITHOUT_RESPONSE = (Throttled, Unavailable)
 
 
 @dataclass(frozen=True)
 class RefusalStreak:
-    """Refused requests without a success between them. `seconds` is the time from the first to the last of them.
+    """Consecutive refused requests. `seconds` is the time from the first to the last refusal.
 
-    `last_at` is the time of the last request if it was refused, else None. A request without a response tells nothing
-    about credentials, so the time before and after it doesn't count. All times are in seconds of one clock.
+    `last_at` is the time of the last request if it was refused, else None. A request without a response shows nothing
+    about the credentials, so the time before and after it doesn't count. All times are in seconds of one clock.
     """
 
     seconds: float = 0.0
     last_at: float | None = None
 
-    def after(self, error: AwsError, now: float) -> RefusalStreak:
+    def add_failure(self, error: AwsError, now: float) -> RefusalStreak:
         """Return the streak after a request at `now` failed with `error`."""
         if isinstance(error, _REFUSALS):
-            return self.after_refusal(now)
-        return self.after_no_response() if isinstance(error, _UNANSWERED) else RefusalStreak()
+            return self.add_refusal(now)
+        return self.add_missing_response() if isinstance(error, _WITHOUT_RESPONSE) else RefusalStreak()
 
-    def after_refusal(self, now: float) -> RefusalStreak:
+    def add_refusal(self, now: float) -> RefusalStreak:
         """Return the streak after a request was refused at `now`."""
         elapsed = 0.0 if self.last_at is None else max(0.0, now - self.last_at)
         return RefusalStreak(self.seconds + elapsed, now)
 
-    def after_no_response(self) -> RefusalStreak:
+    def add_missing_response(self) -> RefusalStreak:
         """Return the streak after a request without a response."""
         return RefusalStreak(self.seconds)

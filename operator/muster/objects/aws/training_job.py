@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-ENDED = frozenset({"Completed", "Failed", "Stopped"})
+FINAL_STATUSES = frozenset({"Completed", "Failed", "Stopped"})
 """The final statuses. `Stopping` and `Deleting` are not final."""
 
 
 @dataclass(frozen=True)
-class Summary:
+class TrainingJobSummary:
     """A job in the response of ListTrainingJobs. `secondary_status` may be ""."""
 
     name: str
@@ -22,7 +22,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Transition:
+class SecondaryStatusTransition:
     """A secondary status that the job had, or has now if `ended_at` is None."""
 
     status: str
@@ -41,13 +41,13 @@ class FinalMetric:
 
 
 @dataclass(frozen=True)
-class Description(Summary):
+class TrainingJobDescription(TrainingJobSummary):
     """A response of DescribeTrainingJob. Absent values are "", None or ()."""
 
     started_at: datetime | None = None
     ended_at: datetime | None = None
     failure_reason: str = ""
-    transitions: tuple[Transition, ...] = ()
+    transitions: tuple[SecondaryStatusTransition, ...] = ()
     metrics: tuple[FinalMetric, ...] = ()
     training_seconds: int | None = None
     billable_seconds: int | None = None
@@ -60,4 +60,4 @@ class Description(Summary):
     @property
     def has_ended(self) -> bool:
         """Whether the job's status is final."""
-        return self.status in ENDED
+        return self.status in FINAL_STATUSES

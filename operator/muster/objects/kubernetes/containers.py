@@ -12,10 +12,10 @@ from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.names import TRAINER_CONTAINER
 
 MAX_CONTAINERS = 64
-"""The maximum number of containers that are parsed, because a user's pod may have thousands."""
+"""The maximum number of containers to parse, because a user's pod may have thousands."""
 
 MAX_TEXT_CHARS = 1024
-"""The maximum length of an image, a reason or a message. Longer texts are cut."""
+"""The maximum length of an image, a reason or a message. Longer texts are truncated."""
 
 MAX_TERMINATION_MESSAGE_CHARS = 4096
 """The maximum length of a termination message, as in the kubelet."""
@@ -53,7 +53,7 @@ ContainerState: TypeAlias = Waiting | Running | Terminated
 
 @dataclass(frozen=True)
 class Container:
-    """A container of a pod: its spec and its state. `last` is its end before the last restart.
+    """A container of a pod: its spec and its state. `last_termination` is its end before the last restart.
 
     `memory_limit` is the quantity in the spec, or "". `devices` are the accelerators in its limits.
     """
@@ -61,15 +61,15 @@ class Container:
     name: str
     image: str
     state: ContainerState
-    last: Terminated | None = None
+    last_termination: Terminated | None = None
     memory_limit: str = ""
     devices: Devices | None = None
     is_sidecar: bool = False
 
     @property
-    def chars(self) -> int:
+    def text_length(self) -> int:
         """The total length of the texts that may be long."""
-        ends = (self.state, self.last)
+        ends = (self.state, self.last_termination)
         return len(self.image) + sum(len(end.message) for end in ends if isinstance(end, Waiting | Terminated))
 
 
@@ -78,15 +78,15 @@ def read_containers(specs: JSON, statuses: JSON) -> tuple[Container, ...]:
     statuses_by_name = {read_string(status.get("name")): status for status in read_mappings(statuses)}
     # `trainer` comes first. The sort is stable, so the other containers keep their order.
     result = sorted(read_mappings(specs), key=lambda spec: spec.get("name") != TRAINER_CONTAINER)[:MAX_CONTAINERS]
-    return tuple(_container(spec, statuses_by_name.get(read_string(spec.get("name")), {})) for spec in result)
+    return tuple(_read_container(spec, statuses_by_name.get(read_string(spec.get("name")), {})) for spec in result)
 
 
-def bounded_text(value: JSON, most: int = MAX_TEXT_CHARS) -> str:
+def read_truncated_text(value: JSON, max_chars: int = MAX_TEXT_CHARS) -> str:
     """Return the start of a string; "" for other values."""
-    return read_string(value)[:most]
+    return read_string(value)[:max_chars]
 
 
-def unix_seconds(value: JSON) -> float | None:
+def parse_unix_seconds(value: JSON) -> float | None:
     """Return a time of the API server in Unix seconds; None for Go's zero time."""
     if not isinstance(value, str):
         return None
@@ -97,34 +97,34 @@ def unix_seconds(value: JSON) -> float | None:
     return at if at > 0 else None
 
 
-def _container(spec: Object, status: Object) -> Container:
-    state = _state(read_mapping(status.get("state")))
-    last = _state(read_mapping(status.get("lastState")))
+def _read_container(spec: Object, status: Object) -> Container:
+    state = _read_state(read_mapping(status.get("state")))
+    last = _read_state(read_mapping(status.get("lastState")))
     limits = read_mapping(read_mapping(spec.get("resources")).get("limits"))
     limit = limits.get("memory")
     return Container(
         name=read_string(spec.get("name")),
-        image=bounded_text(spec.get("image")),
+        image=read_truncated_text(spec.get("image")),
         state=state,
-        last=last if isinstance(last, Terminated) else None,
-        memory_limit=bounded_text(str(limit)) if isinstance(limit, str | int) else "",
+        last_termination=last if isinstance(last, Terminated) else None,
+        memory_limit=read_truncated_text(str(limit)) if isinstance(limit, str | int) else "",
         devices=read_devices(limits),
         is_sidecar=spec.get("restartPolicy") == "Always",
     )
 
 
-def _state(state: Object) -> ContainerState:
+def _read_state(state: Object) -> ContainerState:
     ended = read_mapping(state.get("terminated"))
     if ended:
         return Terminated(
             exit_code=read_integer(ended.get("exitCode")) or 0,
-            reason=bounded_text(ended.get("reason")),
-            message=bounded_text(ended.get("message"), MAX_TERMINATION_MESSAGE_CHARS),
+            reason=read_truncated_text(ended.get("reason")),
+            message=read_truncated_text(ended.get("message"), MAX_TERMINATION_MESSAGE_CHARS),
             signal=read_integer(ended.get("signal")) or None,
-            started_at=unix_seconds(ended.get("startedAt")),
-            finished_at=unix_seconds(ended.get("finishedAt")),
+            started_at=parse_unix_seconds(ended.get("startedAt")),
+            finished_at=parse_unix_seconds(ended.get("finishedAt")),
         )
     if "running" in state:
-        return Running(unix_seconds(read_mapping(state.get("running")).get("startedAt")))
+        return Running(parse_unix_seconds(read_mapping(state.get("running")).get("startedAt")))
     waiting = read_mapping(state.get("waiting"))
-    return Waiting(bounded_text(waiting.get("reason")), bounded_text(waiting.get("message")))
+    return Waiting(read_truncated_text(waiting.get("reason")), read_truncated_text(waiting.get("message")))

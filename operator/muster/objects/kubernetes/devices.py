@@ -1,4 +1,4 @@
-"""The extended resources that are accelerators, and their number in a container's limits. Pure."""
+"""Read the accelerators in a container's limits, which are extended resources. Pure."""
 
 from muster.core.devices import Devices
 from muster.objects.kubernetes.kinds import Object

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from http import HTTPStatus
 
-NO_ANSWER = 0
+NO_RESPONSE = 0
 """The status of a request without a response. The API server may have executed it."""
 
 
@@ -16,7 +16,7 @@ class Cause:
 
 
 class ApiError(Exception):
-    """A request failed. `status` is the HTTP status or `NO_ANSWER`. The other fields are those of metav1.Status."""
+    """A request failed. `status` is the HTTP status or `NO_RESPONSE`. The other fields are those of metav1.Status."""
 
     def __init__(
         self,
@@ -58,7 +58,8 @@ class ApiError(Exception):
     def is_temporary(self) -> bool:
         """Whether the same request may succeed later."""
         return (
-            self.status in (NO_ANSWER, HTTPStatus.TOO_MANY_REQUESTS) or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+            self.status in (NO_RESPONSE, HTTPStatus.TOO_MANY_REQUESTS)
+            or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         )
 
     @property

@@ -1,4 +1,4 @@
-"""The object of a job that the watch passes to the job's controller. Its spec and its status are JSON text.
+"""The job's object that the watch passes to the job's controller. Its spec and its status are JSON text.
 
 Parsed JSON may take 25 times as much memory as its text, so the controller parses it only when memory is available.
 """
@@ -17,8 +17,8 @@ from muster.api.names import (
     SOURCE_ANNOTATION,
 )
 from muster.api.validation.validate import MAX_SPEC_BYTES
-from muster.objects.kubernetes.kinds import JOBS, Object, Reading
-from muster.objects.kubernetes.reading import parse_json
+from muster.objects.kubernetes.kinds import JOBS, Object, ParseOptions
+from muster.objects.kubernetes.object_parser import parse_json
 
 MAX_SPEC_TEXT_BYTES = 2 * MAX_SPEC_BYTES
 """The limit for a spec's text: twice the limit of validation, because the API server adds escapes and defaults."""
@@ -27,13 +27,13 @@ MAX_STATUS_TEXT_BYTES = 256 * 1024
 """The limit for a status' text: four times the longest status that muster writes."""
 
 MISSING_MEMORY = "room"
-"""The key with which an object records that no memory was available for its spec."""
+"""The key of an object whose spec was dropped because no memory was available for it."""
 
 MAX_FINALIZERS_BYTES = 16 * 1024
 
 WATCHED_JOBS = replace(
     JOBS,
-    reading=Reading(
+    parse_options=ParseOptions(
         metadata=frozenset(
             {
                 *("name", "namespace", "uid", "resourceVersion", "generation"),
@@ -42,11 +42,11 @@ WATCHED_JOBS = replace(
         ),
         annotations={
             RESTART_ANNOTATION: MAX_RESTART_REQUEST_CHARS,
-            # One more character, so that a longer name does not become a shorter one.
+            # Read one more character, so that a name that is too long is not truncated to a valid one.
             SOURCE_ANNOTATION: MAX_CONFIG_MAP_NAME_CHARS + 1,
         },
         parts=frozenset({"spec", "status"}),
-        as_text=frozenset({"spec", "status"}),
+        text_fields=frozenset({"spec", "status"}),
         max_bytes={
             "spec": MAX_SPEC_TEXT_BYTES,
             "status": MAX_STATUS_TEXT_BYTES,
@@ -58,7 +58,7 @@ WATCHED_JOBS = replace(
 
 JOB_IDENTITIES = replace(
     JOBS,
-    reading=Reading(metadata=frozenset({"name", "namespace", "uid", "resourceVersion"}), parts=frozenset()),
+    parse_options=ParseOptions(metadata=frozenset({"name", "namespace", "uid", "resourceVersion"}), parts=frozenset()),
 )
 """The jobs' resources, with only their identities."""
 
@@ -73,14 +73,14 @@ class JobIdentity:
     version: str
 
 
-def identity_of(source: Object) -> JobIdentity:
+def read_identity(source: Object) -> JobIdentity:
     """Return the object's identity."""
     metadata = read_mapping(source.get("metadata"))
     namespace, name = read_string(metadata.get("namespace")), read_string(metadata.get("name"))
     return JobIdentity(namespace, name, read_string(metadata.get("uid")), read_string(metadata.get("resourceVersion")))
 
 
-def part_of(source: Object, name: str) -> Mapping[str, JSON]:
+def parse_part(source: Object, name: str) -> Mapping[str, JSON]:
     """Parse the object's spec or status; empty if it is absent. Raises `TooDeep` and `Malformed`."""
     part = source.get(name)
     return read_mapping(parse_json(part.encode()) if isinstance(part, str) else part)

@@ -23,7 +23,7 @@ _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _PLAIN = rb'[^"{}\[\]]++'
 
 
-def _nested(levels: int) -> bytes:
+def _build_nested_pattern(levels: int) -> bytes:
     """Return a pattern for a map or list of at most `levels` levels. It never backtracks."""
     value = b""
     for _ in range(levels):
@@ -33,12 +33,12 @@ def _nested(levels: int) -> bytes:
 
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 _KEY = re.compile(rb"[ \t\r\n]*+(" + _STRING + rb")[ \t\r\n]*+:[ \t\r\n]*+", re.DOTALL)
-_SHALLOW = re.compile(rb'[^"{}\[\],: \t\r\n]++|' + _STRING + b"|" + _nested(MAX_LEVELS), re.DOTALL)
+_SHALLOW = re.compile(rb'[^"{}\[\],: \t\r\n]++|' + _STRING + b"|" + _build_nested_pattern(MAX_LEVELS), re.DOTALL)
 _STRINGS = re.compile(_STRING, re.DOTALL)
 _CHUNK_PATTERN = re.compile(rb'(?:[^"]{1,1024}+|' + _STRING + rb"){1,64}+", re.DOTALL)
 _BRACKET = re.compile(rb"(?:" + _PLAIN + b"|" + _STRING + rb")*+([{}\[\]])", re.DOTALL)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
-"""Half of a character beyond U+FFFF. Alone it is not Unicode: Python accepts it, the API server and others don't."""
+"""Half of a character beyond U+FFFF. Alone it is not valid Unicode. Python accepts it, but the API server does not."""
 
 _OPENING = (b"{", b"[")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
@@ -54,7 +54,7 @@ class TooDeep(ValueError):
 
 
 class Part:
-    """A value within a text. It finds its end only when needed."""
+    """A value within a JSON text. It finds its end only when needed."""
 
     __slots__ = ("_end", "_is_deep", "_start", "_text")
 
@@ -72,7 +72,7 @@ class Part:
             if match is not None:
                 self._end = match.end()
             elif self._text[self._start : self._start + 1] in _OPENING:
-                self._end, self._is_deep = _end_of_deep(self._text, self._start), True
+                self._end, self._is_deep = _find_end_of_deep_value(self._text, self._start), True
             else:
                 raise Malformed(f"a value is expected at byte {self._start}")
         return self._end
@@ -87,9 +87,9 @@ class Part:
         """Whether the value is a list."""
         return self._text[self._start : self._start + 1] == b"["
 
-    def has(self, word: bytes) -> bool:
-        """Whether the value contains the word. If its end isn't known yet, this also searches the text after it."""
-        return self._text.find(word, self._start, self._end if self._end >= 0 else len(self._text)) >= 0
+    def contains(self, text: bytes) -> bool:
+        """Whether the value contains the text. If the value's end isn't known yet, also search the text after it."""
+        return self._text.find(text, self._start, self._end if self._end >= 0 else len(self._text)) >= 0
 
     def content(self) -> bytes:
         """Return the value's text. Raises `TooDeep` and `Malformed`."""
@@ -113,7 +113,7 @@ class Part:
         """Yield the keys and values of a map. Raises `Malformed` for other values."""
         text = self._text
         self._expect(self._start, b"{")
-        at = _after_space(text, self._start + 1)
+        at = _skip_space(text, self._start + 1)
         if text[at : at + 1] == b"}":
             return
         for _ in range(MAX_MEMBERS):
@@ -121,8 +121,8 @@ class Part:
             if key is None:
                 raise Malformed(f"a key is expected at byte {at}")
             part = Part(text, key.end())
-            yield _name(key[1]), part
-            at = _after_space(text, part.end)
+            yield _parse_name(key[1]), part
+            at = _skip_space(text, part.end)
             if text[at : at + 1] == b"}":
                 return
             self._expect(at, b",")
@@ -133,10 +133,10 @@ class Part:
         """Yield the values of a list. Raises `Malformed` for other values."""
         text = self._text
         self._expect(self._start, b"[")
-        at = _after_space(text, self._start + 1)
+        at = _skip_space(text, self._start + 1)
         while text[at : at + 1] != b"]":
-            part = Part(text, _after_space(text, at))
-            at = _after_space(text, part.end)
+            part = Part(text, _skip_space(text, at))
+            at = _skip_space(text, part.end)
             yield part
             if text[at : at + 1] != b"]":
                 self._expect(at, b",")
@@ -149,24 +149,24 @@ class Part:
             raise Malformed(f"{char.decode()} is expected at byte {at}")
 
 
-def value_in(text: bytes) -> Part:
+def find_value(text: bytes) -> Part:
     """Return the value in a text."""
-    return Part(text, _after_space(text, 0))
+    return Part(text, _skip_space(text, 0))
 
 
-def _end_of_deep(text: bytes, start: int) -> int:
+def _find_end_of_deep_value(text: bytes, start: int) -> int:
     # Process chunks with C functions: a Python loop over a megabyte of brackets takes a second.
     at, level = start, 0
     while chunk := _CHUNK_PATTERN.match(text, at):
         brackets = _STRINGS.sub(b"", chunk[0]).translate(None, _NO_BRACKETS)
         levels = list(accumulate(map(_LEVEL_CHANGES.__getitem__, brackets), initial=level))
         if 0 in levels[1:]:
-            return _end_within(text, at, level)
+            return _find_end_in_chunk(text, at, level)
         at, level = chunk.end(), levels[-1]
     raise Malformed("the text is truncated")
 
 
-def _end_within(text: bytes, at: int, level: int) -> int:
+def _find_end_in_chunk(text: bytes, at: int, level: int) -> int:
     for bracket in _BRACKET.finditer(text, at):
         level += 1 if bracket[1] in _OPENING else -1
         if level == 0:
@@ -174,12 +174,12 @@ def _end_within(text: bytes, at: int, level: int) -> int:
     raise Malformed("the text is truncated")
 
 
-def _after_space(text: bytes, at: int) -> int:
+def _skip_space(text: bytes, at: int) -> int:
     match = _SPACE.match(text, at)
     return at if match is None else match.end()
 
 
-def _name(quoted: bytes) -> str:
+def _parse_name(quoted: bytes) -> str:
     try:
         return str(json.loads(quoted))
     except ValueError as problem:

@@ -12,24 +12,23 @@ Object = Mapping[str, JSON]
 
 
 @dataclass(frozen=True)
-class Reading:
-    """The parts of an object that muster parses.
+class ParseOptions:
+    """Which parts of an object muster parses.
 
-    `metadata` and `parts` are the fields to keep (None: all but managedFields); fields in `as_text` stay JSON text.
+    `metadata` and `parts` are the fields to keep (None: all but managedFields). Fields in `text_fields` stay JSON text.
     `max_bytes` limits the text of fields, by path. `annotations` are the names of the annotations to keep (None: all),
-    each with the number of its first characters to keep. Of an object whose text lacks the word `marker`, only the
-    identity is kept.
+    each with the number of characters to keep. If the object's text lacks `required_text`, keep only its identity.
     """
 
     metadata: frozenset[str] | None = None
     parts: frozenset[str] | None = None
-    as_text: frozenset[str] = frozenset()
+    text_fields: frozenset[str] = frozenset()
     max_bytes: Mapping[str, int] = field(default_factory=dict)
-    marker: bytes = b""
+    required_text: bytes = b""
     annotations: Mapping[str, int] | None = None
 
     @property
-    def is_of_metadata(self) -> bool:
+    def is_metadata_only(self) -> bool:
         """Whether only the metadata is needed."""
         return self.parts is not None and not self.parts
 
@@ -42,7 +41,7 @@ class Kind:
     version: str
     plural: str
     name: str
-    reading: Reading = field(default_factory=Reading, compare=False)
+    parse_options: ParseOptions = field(default_factory=ParseOptions, compare=False)
 
     @property
     def api_version(self) -> str:

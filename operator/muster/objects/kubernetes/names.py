@@ -29,26 +29,26 @@ _SOURCE_DIGITS = 16
 _DIGITS = re.compile(f"[0-9a-f]{{{_SOURCE_DIGITS}}}")
 
 
-def source_name(job_name: str, sha256: str) -> str:
-    """Return the name of the ConfigMap with the edited code whose archive has this hash."""
+def build_source_name(job_name: str, sha256: str) -> str:
+    """Return the name of the ConfigMap with edited code; `sha256` is the hash of the code's archive."""
     return f"{job_name}-source-{sha256[:_SOURCE_DIGITS]}"
 
 
 def is_source_name(job_name: str, name: str) -> bool:
-    """Whether `source_name` returns this name for some archive of the job."""
-    return _DIGITS.fullmatch(name.removeprefix(source_name(job_name, ""))) is not None
+    """Whether `build_source_name` returns this name for some archive of the job."""
+    return _DIGITS.fullmatch(name.removeprefix(build_source_name(job_name, ""))) is not None
 
 
-def pod_name(job_name: str, node: int, replacement: int) -> str:
+def build_pod_name(job_name: str, node: int, replacement: int) -> str:
     """Return the name of a node's pod. It is shorter than a host name's 63 characters."""
     return f"{job_name}-{node}-{replacement}"
 
 
-def children_name(job_name: str) -> str:
+def build_children_name(job_name: str) -> str:
     """Return the name of the job's Service and its ConfigMap."""
     return f"{job_name}-muster"
 
 
-def host_name(node: int) -> str:
+def build_host_name(node: int) -> str:
     """Return SageMaker's name of the node."""
     return f"algo-{node + 1}"

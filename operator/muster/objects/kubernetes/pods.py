@@ -1,7 +1,7 @@
 """Parse a job's pod from the API server's object. Pure.
 
-Kubelets and schedulers of many releases, and users, write pods. So missing or unexpected fields count as absent, and
-pods that don't belong to a job are ignored.
+Kubelets and schedulers of many releases write pods, and so do users. So unexpected values count as absent. Pods that
+don't belong to a job are ignored.
 """
 
 import re
@@ -10,19 +10,25 @@ from dataclasses import dataclass, replace
 from muster.api.json_fields import read_integer, read_mapping, read_mappings, read_string
 from muster.api.names import GROUP, KIND
 from muster.api.spec.job import MAX_SPARES
-from muster.objects.kubernetes.containers import Container, Waiting, bounded_text, read_containers, unix_seconds
-from muster.objects.kubernetes.kinds import PODS, Object, Reading
+from muster.objects.kubernetes.containers import (
+    Container,
+    Waiting,
+    parse_unix_seconds,
+    read_containers,
+    read_truncated_text,
+)
+from muster.objects.kubernetes.kinds import PODS, Object, ParseOptions
 from muster.objects.kubernetes.names import (
     SPEC_HASH_ANNOTATION,
     TRAINER_CONTAINER,
-    pod_name,
+    build_pod_name,
 )
 
 JOB_PODS = replace(
     PODS,
-    reading=Reading(
+    parse_options=ParseOptions(
         # Skip pods that have the label but no job as their owner.
-        marker=f'"{KIND}"'.encode(),
+        required_text=f'"{KIND}"'.encode(),
         metadata=frozenset(
             {
                 *("name", "namespace", "uid", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"),
@@ -50,7 +56,7 @@ CONDITION_BYTES = 200
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 _NUMBER_COUNT = 2
-"""The number of numbers in a pod's name, which are its node and its replacement."""
+"""A pod's name ends with two numbers: its node and its replacement."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +74,10 @@ class Condition:
 class PodView:
     """A pod of a job. Times are Unix seconds; absent texts are "".
 
-    `machine` is the pod's nodeName. `deletion_grace_seconds` is the grace period of a requested deletion, and
-    `grace_seconds` that of the spec. `others` are the containers except `trainer`, `inits` the init containers and
-    sidecars. `claims` are the names of the PersistentVolumeClaims, `gates` the names of the scheduling gates.
+    `kube_node` is the pod's nodeName. `deletion_grace_seconds` is the grace period of a requested deletion, and
+    `grace_seconds` that of the spec. `other_containers` are the containers except `trainer`, `init_containers` the init
+    containers and sidecars. `volume_claims` are the names of the PersistentVolumeClaims, `scheduling_gates` the names
+    of the scheduling gates.
     """
 
     name: str
@@ -89,29 +96,34 @@ class PodView:
     deletion_requested_at: float | None = None
     deletion_grace_seconds: int | None = None
     conditions: tuple[Condition, ...] = ()
-    inits: tuple[Container, ...] = ()
-    others: tuple[Container, ...] = ()
-    claims: tuple[str, ...] = ()
-    gates: tuple[str, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    other_containers: tuple[Container, ...] = ()
+    volume_claims: tuple[str, ...] = ()
+    scheduling_gates: tuple[str, ...] = ()
     grace_seconds: int | None = None
 
     @property
-    def weight(self) -> int:
-        """The approximate memory of the pod and of the data that is derived from it, in bytes."""
-        containers = (self.trainer, *self.inits, *self.others)
-        texts = [self.message, *(entry.message for entry in self.conditions), *self.claims, *self.gates]
+    def memory_bytes(self) -> int:
+        """The approximate memory that the pod and the data derived from it take, in bytes."""
+        containers = (self.trainer, *self.init_containers, *self.other_containers)
+        texts = [
+            self.message,
+            *(entry.message for entry in self.conditions),
+            *self.volume_claims,
+            *self.scheduling_gates,
+        ]
         parts = len(containers) * CONTAINER_BYTES + len(self.conditions) * CONDITION_BYTES
         # A character takes up to four bytes.
-        return POD_BYTES + parts + 4 * (sum(map(len, texts)) + sum(container.chars for container in containers))
+        return POD_BYTES + parts + 4 * (sum(map(len, texts)) + sum(container.text_length for container in containers))
 
-    def find_condition(self, kind: str) -> Condition | None:
+    def find_condition(self, condition_type: str) -> Condition | None:
         """Return the pod's condition of this type, if any."""
-        return next((entry for entry in self.conditions if entry.type == kind), None)
+        return next((entry for entry in self.conditions if entry.type == condition_type), None)
 
 
-def owner_uid(source: Object) -> str:
+def read_owner_uid(source: Object) -> str:
     """Return the uid of the job that owns the object; "" without one."""
-    return read_string(_owner(source).get("uid"))
+    return read_string(_find_owner(source).get("uid"))
 
 
 def read_pod(source: Object) -> PodView | None:
@@ -120,7 +132,7 @@ def read_pod(source: Object) -> PodView | None:
     Labels are ignored, because users may change them.
     """
     metadata, spec, status = (read_mapping(source.get(part)) for part in ("metadata", "spec", "status"))
-    uid, name, owner = read_string(metadata.get("uid")), read_string(metadata.get("name")), _owner(source)
+    uid, name, owner = read_string(metadata.get("uid")), read_string(metadata.get("name")), _find_owner(source)
     job_uid, numbers = read_string(owner.get("uid")), _parse_name(name, read_string(owner.get("name")))
     if not uid or not job_uid or numbers is None:
         return None
@@ -138,23 +150,25 @@ def read_pod(source: Object) -> PodView | None:
             (container for container in containers if container.name == TRAINER_CONTAINER),
             Container(TRAINER_CONTAINER, "", Waiting()),
         ),
-        reason=bounded_text(status.get("reason")),
-        message=bounded_text(status.get("message")),
-        spec_hash=bounded_text(read_mapping(metadata.get("annotations")).get(SPEC_HASH_ANNOTATION)),
+        reason=read_truncated_text(status.get("reason")),
+        message=read_truncated_text(status.get("message")),
+        spec_hash=read_truncated_text(read_mapping(metadata.get("annotations")).get(SPEC_HASH_ANNOTATION)),
         kube_node=read_string(spec.get("nodeName")),
         ip=read_string(status.get("podIP")),
-        deletion_requested_at=_deletion_requested_at(metadata),
+        deletion_requested_at=_read_deletion_time(metadata),
         deletion_grace_seconds=read_integer(metadata.get("deletionGracePeriodSeconds")),
-        conditions=tuple(map(_condition, read_mappings(status.get("conditions"))[:MAX_ENTRIES])),
-        inits=read_containers(spec.get("initContainers"), status.get("initContainerStatuses")),
-        others=tuple(container for container in containers if container.name != TRAINER_CONTAINER),
-        claims=tuple(_claims(spec)[:MAX_ENTRIES]),
-        gates=tuple(read_string(gate.get("name")) for gate in read_mappings(spec.get("schedulingGates"))[:MAX_ENTRIES]),
+        conditions=tuple(map(_read_condition, read_mappings(status.get("conditions"))[:MAX_ENTRIES])),
+        init_containers=read_containers(spec.get("initContainers"), status.get("initContainerStatuses")),
+        other_containers=tuple(container for container in containers if container.name != TRAINER_CONTAINER),
+        volume_claims=tuple(_list_volume_claims(spec)[:MAX_ENTRIES]),
+        scheduling_gates=tuple(
+            read_string(gate.get("name")) for gate in read_mappings(spec.get("schedulingGates"))[:MAX_ENTRIES]
+        ),
         grace_seconds=read_integer(spec.get("terminationGracePeriodSeconds")),
     )
 
 
-def _owner(source: Object) -> Object:
+def _find_owner(source: Object) -> Object:
     for owner in read_mappings(read_mapping(source.get("metadata")).get("ownerReferences")):
         is_job = read_string(owner.get("apiVersion")).startswith(f"{GROUP}/") and owner.get("kind") == KIND
         if is_job and owner.get("controller") is True:
@@ -168,26 +182,26 @@ def _parse_name(name: str, job: str) -> tuple[int, int] | None:
     if len(numbers) != _NUMBER_COUNT or not all(_NUMBER.fullmatch(number) for number in numbers):
         return None
     node, replacement = map(int, numbers)
-    belongs_to_job = job and node < MAX_NODES and name == pod_name(job, node, replacement)
+    belongs_to_job = job and node < MAX_NODES and name == build_pod_name(job, node, replacement)
     return (node, replacement) if belongs_to_job else None
 
 
-def _condition(source: Object) -> Condition:
+def _read_condition(source: Object) -> Condition:
     return Condition(
         type=read_string(source.get("type")),
         is_true=source.get("status") == "True",
-        reason=bounded_text(source.get("reason")),
-        message=bounded_text(source.get("message")),
-        at=unix_seconds(source.get("lastTransitionTime")),
+        reason=read_truncated_text(source.get("reason")),
+        message=read_truncated_text(source.get("message")),
+        at=parse_unix_seconds(source.get("lastTransitionTime")),
     )
 
 
-def _deletion_requested_at(metadata: Object) -> float | None:
+def _read_deletion_time(metadata: Object) -> float | None:
     # deletionTimestamp is the end of the grace period.
-    at = unix_seconds(metadata.get("deletionTimestamp"))
+    at = parse_unix_seconds(metadata.get("deletionTimestamp"))
     return None if at is None else at - (read_integer(metadata.get("deletionGracePeriodSeconds")) or 0)
 
 
-def _claims(spec: Object) -> list[str]:
+def _list_volume_claims(spec: Object) -> list[str]:
     volumes = (read_mapping(volume.get("persistentVolumeClaim")) for volume in read_mappings(spec.get("volumes")))
     return [read_string(claim.get("claimName")) for claim in volumes if claim]

@@ -16,9 +16,9 @@ from muster.api.status.status import Status
 from muster.api.timestamps import parse_timestamp
 from muster.api.validation.all_rules import LASTING_RULES, RULES
 from muster.api.validation.validate import MAX_SPEC_BYTES, validate
-from muster.objects.kubernetes.job_source import MISSING_MEMORY, part_of
+from muster.objects.kubernetes.job_source import MISSING_MEMORY, parse_part
 from muster.objects.kubernetes.kinds import Object
-from muster.objects.kubernetes.reading import missing_parts
+from muster.objects.kubernetes.object_parser import read_missing_parts
 
 NO_ROOM = "NoRoom"
 """The reason for a job that waits until memory is available for its spec."""
@@ -34,11 +34,11 @@ class Resource:
     """One version of a job's resource.
 
     `job` is the valid spec, or its errors. `status` is the readable part of the stored status `status_fields`.
-    `unclear` are the problems of its unreadable parts, because of which muster doesn't act on the job. `deleted_at` is
-    the time of the deletion request (Unix seconds); the resource exists until all `finalizers` are removed.
-    `restart_request` is the value of the annotation that requests a restart; None without it.
-    `source_name` is the ConfigMap that the annotation of edited code names; None without it.
-    `waits_for_memory` is set if spec and status were dropped because memory is short.
+    `status_problems` are the problems of its unreadable parts. muster doesn't act on a job that has some.
+    `deleted_at` is the time of the deletion request (Unix seconds); the resource exists until all `finalizers` are
+    removed. `restart_request` is the value of the annotation that requests a restart; None without it.
+    `source_name` is the ConfigMap that the annotation of edited code names; None without it. `waits_for_memory`
+    is set if muster dropped the spec and the status because memory is short.
     """
 
     namespace: str
@@ -51,7 +51,7 @@ class Resource:
     finalizers: tuple[str, ...]
     job: Job | InvalidResource
     status: Status
-    unclear: tuple[FieldProblem, ...]
+    status_problems: tuple[FieldProblem, ...]
     status_fields: Mapping[str, JSON] = field(repr=False)
     restart_request: str | None = None
     source_name: str | None = None
@@ -64,11 +64,11 @@ class Resource:
 
     @property
     def has_finalizer(self) -> bool:
-        """Whether the resource has a finalizer of muster."""
-        return self.holder is not None
+        """Whether the resource has one of muster's finalizers."""
+        return self.finalizing_backend is not None
 
     @property
-    def holder(self) -> BackendName | None:
+    def finalizing_backend(self) -> BackendName | None:
         """The backend whose finalizer the resource has, if any. The spec may name another backend."""
         return find_finalizing_backend(self.finalizers)
 
@@ -81,11 +81,11 @@ class Resource:
 
 
 def read_resource(source: Object, previous: Resource | None = None) -> Resource:
-    """Parse a resource. The parsed spec of `previous`, an earlier version, is reused for the same generation."""
-    metadata, missing = read_mapping(source.get("metadata")), missing_parts(source)
+    """Parse a resource. If `previous`, an earlier version, has the same generation, reuse its parsed spec."""
+    metadata, missing = read_mapping(source.get("metadata")), read_missing_parts(source)
     annotations = read_mapping(metadata.get("annotations"))
     generation = read_integer(metadata.get("generation")) or 0
-    stored_status = part_of(source, "status")
+    stored_status = parse_part(source, "status")
     uid, status = str(metadata.get("uid")), read_status({"status": dict(stored_status)})
     is_unchanged = (
         previous is not None
@@ -98,14 +98,14 @@ def read_resource(source: Object, previous: Resource | None = None) -> Resource:
         uid=uid,
         version=str(metadata.get("resourceVersion")),
         generation=generation,
-        created_at=_time(metadata.get("creationTimestamp")) or 0.0,
-        deleted_at=_time(metadata.get("deletionTimestamp")),
-        finalizers=_texts(metadata.get("finalizers")),
+        created_at=_read_time(metadata.get("creationTimestamp")) or 0.0,
+        deleted_at=_read_time(metadata.get("deletionTimestamp")),
+        finalizers=_read_texts(metadata.get("finalizers")),
         job=previous.job
         if previous is not None and is_unchanged and MISSING_MEMORY not in missing
-        else _job(source, missing, status),
+        else _read_job(source, missing, status),
         status=status,
-        unclear=(*_missing_status_parts(missing), *find_status_problems(stored_status)),
+        status_problems=(*_list_missing_status_parts(missing), *find_status_problems(stored_status)),
         status_fields=stored_status,
         restart_request=read_string(annotations.get(RESTART_ANNOTATION)) or None,
         source_name=read_string(annotations.get(SOURCE_ANNOTATION)) or None,
@@ -113,29 +113,29 @@ def read_resource(source: Object, previous: Resource | None = None) -> Resource:
     )
 
 
-def _job(source: Object, missing: Mapping[str, str], status: Status) -> Job | InvalidResource:
+def _read_job(source: Object, missing: Mapping[str, str], status: Status) -> Job | InvalidResource:
     if MISSING_MEMORY in missing:
         return InvalidResource((FieldProblem("", missing[MISSING_MEMORY]),), reason=NO_ROOM)
     if "spec" in missing:
         return InvalidResource((FieldProblem("spec", f"{missing['spec']}. {_SPEC_REMEDY}"),))
     rules = LASTING_RULES if status.was_ever_started else RULES
     try:
-        return validate(Document({**source, "spec": dict(part_of(source, "spec"))}, "the resource"), rules)
+        return validate(Document({**source, "spec": dict(parse_part(source, "spec"))}, "the resource"), rules)
     except InvalidResource as invalid:
         # With its traceback, the exception would keep the parsed spec in memory.
         return invalid.with_traceback(None)
 
 
-def _missing_status_parts(missing: Mapping[str, str]) -> Iterator[FieldProblem]:
+def _list_missing_status_parts(missing: Mapping[str, str]) -> Iterator[FieldProblem]:
     """Yield the problems of missing parts of the status."""
     for path, reason in missing.items():
         if path not in {"spec", MISSING_MEMORY}:
             yield FieldProblem(path, reason)
 
 
-def _time(value: JSON) -> float | None:
+def _read_time(value: JSON) -> float | None:
     return parse_timestamp(value) if isinstance(value, str) else None
 
 
-def _texts(value: JSON) -> tuple[str, ...]:
+def _read_texts(value: JSON) -> tuple[str, ...]:
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, replace
 
 from muster.api.json_fields import read_mapping, read_string
-from muster.objects.kubernetes.kinds import EVENTS, Object, Reading
+from muster.objects.kubernetes.kinds import EVENTS, Object, ParseOptions
 
 MOUNT = ("FailedMount", "FailedMapVolume")
 ATTACH = ("FailedAttachVolume",)
@@ -12,7 +12,7 @@ SANDBOX = ("FailedCreatePodSandBox", "NetworkNotReady")
 _CACHE_NOT_SYNCED = re.compile(r"failed to sync \w+ cache: timed out")
 
 INFORMATIVE_REASONS = (*MOUNT, *ATTACH, *SANDBOX)
-"""The reasons of Events that tell more than the pod's status."""
+"""The reasons of Events that contain more than the pod's status."""
 
 
 MAX_MESSAGE_CHARS = 1024
@@ -22,8 +22,8 @@ MAX_UID_CHARS = 64
 
 POD_WARNINGS = replace(
     EVENTS,
-    reading=Reading(
-        marker=b'"Warning"',
+    parse_options=ParseOptions(
+        required_text=b'"Warning"',
         metadata=frozenset({"name", "namespace", "uid", "resourceVersion"}),
         parts=frozenset({"involvedObject", "reason", "message", "type"}),
         max_bytes={"involvedObject": 16 * 1024},
@@ -43,7 +43,7 @@ class PodWarning:
 
 
 def read_warning(source: Object) -> PodWarning | None:
-    """Parse a warning Event about a pod; None if it tells no more than the pod's status.
+    """Parse a warning Event about a pod; None if the pod's status contains the same.
 
     The Event must be in the pod's namespace, because users may write Events in their own namespaces.
     """
@@ -65,6 +65,6 @@ def read_warning(source: Object) -> PodWarning | None:
     return warning if warning.reason in INFORMATIVE_REASONS and not is_summary and not is_too_early else None
 
 
-def latest_message(warnings: tuple[PodWarning, ...], reasons: tuple[str, ...]) -> str:
+def find_latest_message(warnings: tuple[PodWarning, ...], reasons: tuple[str, ...]) -> str:
     """Return the message of the latest warning with one of these reasons; "" without one."""
     return next((warning.message for warning in reversed(warnings) if warning.reason in reasons), "")

@@ -3,7 +3,7 @@
 from muster.api.document import JSON
 from muster.api.spec.job import Job
 from muster.core.world import uploads_to_s3
-from muster.objects.kubernetes.names import ARCHIVE_KEY, PLAN_KEY, children_name
+from muster.objects.kubernetes.names import ARCHIVE_KEY, PLAN_KEY, build_children_name
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.opt_ml import ROOT
 from muster.render.kubernetes.own_python import agent_python, python_mount_patches, uses_own_python
@@ -82,7 +82,7 @@ def _agent_file_patches(job: Job) -> tuple[PodPatch, ...]:
     items: list[JSON] = [{"key": key, "path": key} for key in (PLAN_KEY, ARCHIVE_KEY)]
     token: Fields = {"audience": TOKEN_AUDIENCE, "expirationSeconds": _TOKEN_SECONDS, "path": "token"}
     sources: list[JSON] = [
-        {"configMap": {"name": children_name(job.metadata.name), "items": items}},
+        {"configMap": {"name": build_children_name(job.metadata.name), "items": items}},
         {"serviceAccountToken": token},
     ]
     return (

@@ -9,9 +9,9 @@ from muster.objects.kubernetes.names import (
     REPLACEMENT_LABEL,
     SPEC_HASH_ANNOTATION,
     TRAINER_CONTAINER,
-    children_name,
-    host_name,
-    pod_name,
+    build_children_name,
+    build_host_name,
+    build_pod_name,
 )
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import MUSTER, PodPatch, in_spec, spec_of
@@ -83,10 +83,12 @@ def identity_patches(job: Job, node: int, replacement: int, pod_settings: PodSet
     name = job.metadata.name
     labels: Fields = {**job_labels(job), NODE_LABEL: str(node), REPLACEMENT_LABEL: str(replacement)}
     owners: list[JSON] = [owner_reference(job)]
-    searches: list[JSON] = [f"{children_name(name)}.{job.metadata.namespace}.svc.{pod_settings.cluster_domain}"]
+    searches: list[JSON] = [f"{build_children_name(name)}.{job.metadata.namespace}.svc.{pod_settings.cluster_domain}"]
     return (
         PodPatch(
-            {"metadata": {"name": pod_name(name, node, replacement)}}, MUSTER, "the job, the node and the replacement"
+            {"metadata": {"name": build_pod_name(name, node, replacement)}},
+            MUSTER,
+            "the job, the node and the replacement",
         ),
         PodPatch({"metadata": {"namespace": job.metadata.namespace}}, "metadata.namespace", "the job's namespace"),
         PodPatch({"metadata": {"labels": labels}}, MUSTER, "the operator finds the job's pods by these labels"),
@@ -97,7 +99,9 @@ def identity_patches(job: Job, node: int, replacement: int, pod_settings: PodSet
         ),
         PodPatch({"metadata": {"ownerReferences": owners}}, MUSTER, "Kubernetes deletes the pod with the job"),
         PodPatch(in_spec({"restartPolicy": "Never"}), MUSTER, "the other ranks would not wait for a restarted rank"),
-        PodPatch(in_spec({"hostname": host_name(node)}), MUSTER, "SageMaker's name of the node"),
-        PodPatch(in_spec({"subdomain": children_name(name)}), MUSTER, "the Service that resolves the nodes' names"),
+        PodPatch(in_spec({"hostname": build_host_name(node)}), MUSTER, "SageMaker's name of the node"),
+        PodPatch(
+            in_spec({"subdomain": build_children_name(name)}), MUSTER, "the Service that resolves the nodes' names"
+        ),
         PodPatch(in_spec({"dnsConfig": {"searches": searches}}), MUSTER, "algo-1, algo-2, ... resolve in every pod"),
     )

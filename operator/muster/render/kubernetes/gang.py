@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from muster.api.document import JSON
 from muster.api.spec.job import Job
 from muster.objects.kubernetes.kinds import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS, Kind, Object
-from muster.objects.kubernetes.names import children_name
+from muster.objects.kubernetes.names import build_children_name
 from muster.render.kubernetes.frame import job_labels, owner_reference
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import PodPatch, in_spec
@@ -42,10 +42,10 @@ def queue_patches(job: Job) -> tuple[PodPatch, ...]:
                 "spec.queue.volcano",
                 "Volcano schedules all pods of the job, or none",
             ),
-            _annotation("scheduling.k8s.io/group-name", children_name(job.metadata.name), "spec.queue.volcano"),
+            _annotation("scheduling.k8s.io/group-name", build_children_name(job.metadata.name), "spec.queue.volcano"),
         )
     if queue.coscheduling is not None:
-        source, name = "spec.queue.coscheduling", children_name(job.metadata.name)
+        source, name = "spec.queue.coscheduling", build_children_name(job.metadata.name)
         return (
             PodPatch(
                 in_spec({"schedulerName": queue.coscheduling.scheduler_name}),
@@ -113,7 +113,7 @@ def _pod_group_body(job: Job, kind: Kind, spec: Fields) -> Object:
         "apiVersion": kind.api_version,
         "kind": kind.name,
         "metadata": {
-            "name": children_name(job.metadata.name),
+            "name": build_children_name(job.metadata.name),
             "namespace": job.metadata.namespace,
             "labels": job_labels(job),
             "ownerReferences": [owner_reference(job)],

@@ -11,8 +11,8 @@ from muster.objects.kubernetes.names import (
     NODE_LABEL,
     REPLACEMENT_LABEL,
     TRAINER_CONTAINER,
-    host_name,
-    pod_name,
+    build_host_name,
+    build_pod_name,
 )
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.storage import DOWNLOAD
@@ -34,12 +34,12 @@ def copy_pod(pod: Object, job_name: str, node: int, replacement: int) -> Object:
         **pod,
         "metadata": {
             **metadata,
-            "name": pod_name(job_name, node, replacement),
+            "name": build_pod_name(job_name, node, replacement),
             "labels": {**labels, NODE_LABEL: str(node), REPLACEMENT_LABEL: str(replacement)},
         },
         "spec": {
             **spec,
-            "hostname": host_name(node),
+            "hostname": build_host_name(node),
             **{name: _copy_containers(spec, name, numbers) for name in _CONTAINER_LISTS if name in spec},
         },
     }

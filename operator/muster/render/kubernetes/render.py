@@ -7,7 +7,7 @@ from muster.api.json_fields import read_mapping
 from muster.api.names import JOB_UID_LABEL
 from muster.api.spec.job import Job
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object
-from muster.objects.kubernetes.names import ARCHIVE_KEY, PLAN_KEY, STORAGE_KEY, children_name
+from muster.objects.kubernetes.names import ARCHIVE_KEY, PLAN_KEY, STORAGE_KEY, build_children_name
 from muster.render.kubernetes.frame import job_labels, owner_reference
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import merge_patches
@@ -55,7 +55,7 @@ def _type_and_metadata(kind: Kind, job: Job) -> Fields:
     return {
         **_type(kind),
         "metadata": {
-            "name": children_name(job.metadata.name),
+            "name": build_children_name(job.metadata.name),
             "namespace": job.metadata.namespace,
             "labels": job_labels(job),
             "ownerReferences": [owner_reference(job)],

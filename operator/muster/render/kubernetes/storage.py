@@ -10,7 +10,7 @@ from muster.api.document import JSON
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.core.facts import Problem
-from muster.objects.kubernetes.names import STORAGE_KEY, children_name
+from muster.objects.kubernetes.names import STORAGE_KEY, build_children_name
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.muster_containers import (
     SAME_RESOURCES_REASON,
@@ -115,7 +115,10 @@ def storage_volume_patches(job: Job) -> tuple[PodPatch, ...]:
     plan = storage_plan(job)
     if plan is None:
         return ()
-    fields: Fields = {"name": children_name(job.metadata.name), "items": [{"key": STORAGE_KEY, "path": STORAGE_KEY}]}
+    fields: Fields = {
+        "name": build_children_name(job.metadata.name),
+        "items": [{"key": STORAGE_KEY, "path": STORAGE_KEY}],
+    }
     volumes: list[JSON] = [{"name": _PLAN, "configMap": fields}]
     if plan.code is not None and plan.code.config_map is not None:
         volumes.append({"name": _CONFIG_MAP, "configMap": {"name": plan.code.config_map}})

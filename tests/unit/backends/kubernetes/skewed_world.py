@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 
 from muster.core.facts import NodeFacts, ProcessState
-from muster.diagnose.kubernetes.node_facts import with_agent_report
-from muster.diagnose.kubernetes.pod_facts import process_facts
+from muster.diagnose.kubernetes.node_facts import apply_agent_report
+from muster.diagnose.kubernetes.pod_facts import derive_process_facts
 from muster.objects.kubernetes.containers import Container, Running, Terminated, Waiting
 from muster.objects.kubernetes.observations import Observations, observe_pod
 from muster.objects.kubernetes.pods import Condition, PodView
@@ -35,9 +35,9 @@ class SkewedNode(SimulatedNode):
         current = super().facts()
         if self.pod is None or self.observations is None or self.process.state is ProcessState.MISSING:
             return current
-        value = process_facts(self.pod, (), self.observations)
-        ended = self.observations.ended
-        process = with_agent_report(value, self.agent_facts, None if ended is None else ended.at)
+        value = derive_process_facts(self.pod, (), self.observations)
+        ended = self.observations.end
+        process = apply_agent_report(value, self.agent_facts, None if ended is None else ended.at)
         # The agents here use a loopback address, which pods can't.
         return replace(current, process=replace(process, lost_at=self.lost_at, name=None))
 

@@ -9,7 +9,7 @@ from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Metadata
-from muster.objects.kubernetes.names import children_name, pod_name
+from muster.objects.kubernetes.names import build_children_name, build_pod_name
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes.devices import with_procs
 from muster.render.kubernetes.render import config_map, service
@@ -47,14 +47,17 @@ def test_names_and_labels_are_within_kubernetes_limits() -> None:
         assert re.fullmatch(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", str(name))
     for value in labels(result).values():
         assert re.fullmatch(r"[a-zA-Z0-9]([-a-zA-Z0-9_.]{0,61}[a-zA-Z0-9])?", str(value))
-    assert metadata["name"] == pod_name("a" * 40, 9999, 99999)
-    assert spec["subdomain"] == children_name("a" * 40) == read_mapping(service(job)["metadata"])["name"]
+    assert metadata["name"] == build_pod_name("a" * 40, 9999, 99999)
+    assert spec["subdomain"] == build_children_name("a" * 40) == read_mapping(service(job)["metadata"])["name"]
 
 
 def test_no_two_pods_share_a_name() -> None:
     numbers = range(12)
     names = {
-        pod_name(job, node, replacement) for job in ("a", "a-1", "a-1-1") for node in numbers for replacement in numbers
+        build_pod_name(job, node, replacement)
+        for job in ("a", "a-1", "a-1-1")
+        for node in numbers
+        for replacement in numbers
     }
     assert len(names) == 3 * 12 * 12
 

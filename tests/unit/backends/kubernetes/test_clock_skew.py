@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from muster.core.facts import ProcessFacts
 from muster.core.failure.problems import UNREACHABLE_SECONDS, find_unreachable_time
-from muster.diagnose.kubernetes.node_facts import with_agent_report
-from muster.diagnose.kubernetes.pod_facts import process_facts
+from muster.diagnose.kubernetes.node_facts import apply_agent_report
+from muster.diagnose.kubernetes.pod_facts import derive_process_facts
 from muster.objects.kubernetes.containers import Running, Terminated
 from muster.objects.kubernetes.observations import Observation, Observations, observe_pod
 from muster.objects.kubernetes.pods import Condition, PodView
@@ -43,7 +43,7 @@ def facts_after(*looks: tuple[float, PodView]) -> tuple[ProcessFacts, Observatio
     for at, pod in looks:
         seen = observe_pod(pod, seen, at)
     assert seen is not None
-    return process_facts(looks[-1][1], (), seen), seen
+    return derive_process_facts(looks[-1][1], (), seen), seen
 
 
 @pytest.mark.parametrize("skew", SKEWS)
@@ -51,8 +51,8 @@ def test_an_end_is_neither_before_the_agents_word_nor_after_it_was_seen(skew: fl
     process, seen = facts_after((START + 1, running(skew)), (START + 101.5, ended(running(skew), START + 100 + skew)))
     heard = replace(agent(0, AgentPhase.RUNNING), last_report_at=START + 99.5)
     heard = replace(heard, report=replace(heard.report, replacement=process.replacement))
-    assert seen.ended == Observation(START + 101.5, START + 1)
-    ended_at = with_agent_report(process, heard, seen.ended.at).ended_at
+    assert seen.end == Observation(START + 101.5, START + 1)
+    ended_at = apply_agent_report(process, heard, seen.end.at).ended_at
     assert ended_at is not None
     assert START + 99.5 <= ended_at <= START + 101.5
 
@@ -110,7 +110,7 @@ def test_a_machine_that_was_cut_off_tells_late_of_what_was_long_ago() -> None:
         (START + 1, before), (START + 50, cut_off), (START + 70, replace(ended(before, START + 10), conditions=ready))
     )
     assert process.ended_at == START + 10
-    assert seen.cut_off is None
+    assert seen.disconnection is None
 
 
 def test_a_grace_that_is_cut_short_is() -> None:

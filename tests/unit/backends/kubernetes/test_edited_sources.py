@@ -33,7 +33,7 @@ from muster.core.actions import SendCommand
 from muster.core.edited_source import RequestedSource
 from muster.core.reports.check import JobShape
 from muster.objects.kubernetes.containers import Container, Running
-from muster.objects.kubernetes.names import SOURCE_KEY, source_name
+from muster.objects.kubernetes.names import SOURCE_KEY, build_source_name
 from muster.objects.kubernetes.pods import PodView
 from muster.render.kubernetes.pod_settings import PodSettings
 from muster_worker.contract.schema import Command, CommandKind
@@ -42,7 +42,7 @@ from unit.core.builders import T0, UID, job
 
 ARCHIVE = b"an archive"
 SHA256 = hashlib.sha256(ARCHIVE).hexdigest()
-NAME = source_name("digits", SHA256)
+NAME = build_source_name("digits", SHA256)
 
 
 def stored(archive: bytes = ARCHIVE, job_name: str = "digits", uid: str = UID) -> Any:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from muster.clients.aws.observations import MAX_CLOCK_DIFFERENCE, OVERLAP, ListingRange, Observations
 from muster.objects.aws.listing import Page
-from muster.objects.aws.training_job import Description, Summary, Transition
+from muster.objects.aws.training_job import SecondaryStatusTransition, TrainingJobDescription, TrainingJobSummary
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -15,12 +15,14 @@ def at(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def summary(name: str, modified: float, secondary: str = "Training", status: str = "InProgress") -> Summary:
-    return Summary(name, f"arn:{name}", status, secondary, START, at(modified))
+def summary(name: str, modified: float, secondary: str = "Training", status: str = "InProgress") -> TrainingJobSummary:
+    return TrainingJobSummary(name, f"arn:{name}", status, secondary, START, at(modified))
 
 
-def description(name: str, modified: float, secondary: str = "Training", status: str = "InProgress") -> Description:
-    return Description(name, f"arn:{name}", status, secondary, START, at(modified))
+def description(
+    name: str, modified: float, secondary: str = "Training", status: str = "InProgress"
+) -> TrainingJobDescription:
+    return TrainingJobDescription(name, f"arn:{name}", status, secondary, START, at(modified))
 
 
 def watching(*names: str) -> Observations:
@@ -56,13 +58,16 @@ def test_until_it_is_described_a_change_is_known_as_it_was_listed() -> None:
     observations = Observations()
     observations.add("a", START)
     assert observations.of("a").present is None
-    starting = Transition("Starting", at(0), None, "starts")
+    starting = SecondaryStatusTransition("Starting", at(0), None, "starts")
     observations.record_description(replace(description("a", 0, "Starting"), image="i:1", transitions=(starting,)))
     observations.record_summary(summary("a", 7))
     present = observations.of("a").present
     assert present is not None
     assert (present.status, present.secondary_status, present.modified_at) == ("InProgress", "Training", at(7))
-    assert present.transitions == (replace(starting, ended_at=at(7)), Transition("Training", at(7), None, ""))
+    assert present.transitions == (
+        replace(starting, ended_at=at(7)),
+        SecondaryStatusTransition("Training", at(7), None, ""),
+    )
     assert present.image == "i:1"
     observations.record_summary(summary("a", 9, "Stopping", "Stopping"))
     stopping = observations.of("a").present
@@ -189,13 +194,13 @@ def page(seconds: float | None) -> Page:
 
 def test_the_first_listing_reaches_back_to_the_oldest_job() -> None:
     since = ListingRange().since(START)
-    assert (since.modified, since.created) == (None, START - MAX_CLOCK_DIFFERENCE)
-    assert ListingRange().since(None).created is None
+    assert (since.modified_after, since.created_after) == (None, START - MAX_CLOCK_DIFFERENCE)
+    assert ListingRange().since(None).created_after is None
 
 
 def test_the_next_one_overlaps_the_one_before_by_the_services_own_clock() -> None:
     since = ListingRange().after(page(100)).since(START)
-    assert since.modified == at(100) - OVERLAP
+    assert since.modified_after == at(100) - OVERLAP
 
 
 def test_without_the_services_time_everything_is_listed_again() -> None:

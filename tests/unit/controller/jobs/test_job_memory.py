@@ -12,10 +12,10 @@ from muster.api.spec.job import Job
 from muster.api.validation.validate import MAX_SPEC_BYTES
 from muster.collector.memory_shares import MemoryShares
 from muster.controller.jobs.job_memory import JOB_BYTES, JobMemory
-from muster.objects.kubernetes.job_source import MAX_SPEC_TEXT_BYTES, WATCHED_JOBS, identity_of
-from muster.objects.kubernetes.json_parts import value_in
+from muster.objects.kubernetes.job_source import MAX_SPEC_TEXT_BYTES, WATCHED_JOBS, read_identity
+from muster.objects.kubernetes.json_parts import find_value
 from muster.objects.kubernetes.kinds import Object
-from muster.objects.kubernetes.reading import read_object
+from muster.objects.kubernetes.object_parser import read_object
 from muster.objects.kubernetes.resource import NO_ROOM, read_resource
 from unit.controller.cluster_resources import resource
 
@@ -23,7 +23,7 @@ from unit.controller.cluster_resources import resource
 def heard(name: str, **fields: object) -> Object:
     """Return a job as kopf and the API server's answers deliver it."""
     source = resource(name, uid=f"uid-{name}", **fields)  # type: ignore[arg-type]
-    return read_object(value_in(json.dumps(source).encode()), WATCHED_JOBS.reading)
+    return read_object(find_value(json.dumps(source).encode()), WATCHED_JOBS.parse_options)
 
 
 def room(jobs: float) -> JobMemory:
@@ -68,11 +68,11 @@ def test_a_spec_that_cannot_be_read_is_refused_and_says_what_to_do(spec: dict[st
 
 def test_a_status_that_cannot_be_read_decides_nothing() -> None:
     read = read_resource(heard("vit", status={"message": "x" * 1_000_000}))
-    assert [problem.path for problem in read.unclear] == ["status"]
+    assert [problem.path for problem in read.status_problems] == ["status"]
     assert read.status_fields == {}
     # Its content is unknown: a write would overwrite the finalizers of other clients.
     many: list[JSON] = [f"example.com/{number}" for number in range(2_000)]
-    assert [one.path for one in read_resource(heard("vit", metadata={"finalizers": many})).unclear] == [
+    assert [one.path for one in read_resource(heard("vit", metadata={"finalizers": many})).status_problems] == [
         "metadata.finalizers"
     ]
 
@@ -121,10 +121,10 @@ def test_a_job_that_has_started_always_finds_room() -> None:
 def test_of_a_refused_job_no_more_counts_than_that_it_is_there_and_why() -> None:
     here, why = room(2), InvalidResource((FieldProblem("spec.nodes", "found 0"),))
     source = here.reserve(heard("a", spec={"command": ["x" * 2_000]}))
-    here.release_spec(identity_of(source), why)
+    here.release_spec(read_identity(source), why)
     assert JOB_BYTES < here.shares.used("team") < JOB_BYTES + 1_000
     here.forget("uid-a")
-    here.release_spec(identity_of(source), why)
+    here.release_spec(read_identity(source), why)
     assert here.shares.used("team") == 0
 
 
@@ -156,7 +156,7 @@ def test_a_refused_job_counts_the_words_that_say_why() -> None:
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert isinstance(read.job, InvalidResource)
-    here.release_spec(identity_of(source), read.job)
+    here.release_spec(read_identity(source), read.job)
     assert held < here.shares.used("team") < 2 * held + JOB_BYTES
 
 
@@ -164,4 +164,4 @@ def test_a_job_that_waits_with_a_long_status_keeps_none_of_it() -> None:
     here = room(0.5)
     read = read_resource(here.reserve(heard("a", status={"message": "x" * 100_000})))
     assert read.waits_for_memory
-    assert [problem.path for problem in read.unclear] == ["status"]
+    assert [problem.path for problem in read.status_problems] == ["status"]

@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestServer
 
 from muster.controller.watch.kopf_session import response_class
 from muster.objects.kubernetes.job_source import WATCHED_JOBS
-from muster.objects.kubernetes.reading import missing_parts, read_object
+from muster.objects.kubernetes.object_parser import read_missing_parts, read_object
 
 DEEP = b'{"f:a":' * 9_000 + b"{}" + b"}" * 9_000
 STATUS = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","code":410,"message":"too old"}'
@@ -52,7 +52,7 @@ class Asked:
 
         app = web.Application()
         app.router.add_get("/", answer)
-        read = response_class(lambda part: read_object(part, WATCHED_JOBS.reading), self.skipped.append)
+        read = response_class(lambda part: read_object(part, WATCHED_JOBS.parse_options), self.skipped.append)
         async with (
             TestServer(app) as server,
             aiohttp.ClientSession(response_class=read) as session,
@@ -66,7 +66,7 @@ async def test_a_list_has_every_job() -> None:
         result = await response.json()
     assert result["metadata"] == {"continue": "more", "resourceVersion": "9"}
     assert [item["metadata"]["name"] for item in result["items"]] == list(JOBS)
-    assert [list(missing_parts(item)) for item in result["items"]] == [[], [], ["spec"]]
+    assert [list(read_missing_parts(item)) for item in result["items"]] == [[], [], ["spec"]]
     assert result["items"][0]["spec"] == '{"nodes":1}'
 
 

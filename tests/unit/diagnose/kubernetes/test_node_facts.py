@@ -8,8 +8,8 @@ from muster.backends.kubernetes.backend import whole_seconds
 from muster.backends.kubernetes.job_state import DELETION_RETRY_SECONDS, MAX_BACKOFF_SECONDS, JobState, PodDeletion
 from muster.core.facts import Problem, ProcessFacts, ProcessState
 from muster.core.failure.problems import LOST_SECONDS
-from muster.diagnose.kubernetes.node_facts import is_caused_by_muster, missing_process, with_agent_report
-from muster.objects.kubernetes.observations import is_cut_off
+from muster.diagnose.kubernetes.node_facts import apply_agent_report, build_missing_process, is_caused_by_muster
+from muster.objects.kubernetes.observations import is_unreachable
 from muster.objects.kubernetes.pods import Condition
 from muster_worker.contract.schema import AgentPhase
 from unit.core.builders import START, agent
@@ -20,21 +20,21 @@ HEARD = replace(agent(0, AgentPhase.READY), last_report_at=START + 0.7)
 
 
 def test_who_reports_runs() -> None:
-    assert with_agent_report(WAITING, HEARD).state is ProcessState.RUNNING
-    assert with_agent_report(WAITING, None) == WAITING
+    assert apply_agent_report(WAITING, HEARD).state is ProcessState.RUNNING
+    assert apply_agent_report(WAITING, None) == WAITING
 
 
 def test_who_reports_is_past_what_kept_it_from_beginning() -> None:
     missing = Problem("ConfigMissing", "Secret aws doesn't exist in namespace vision")
-    assert with_agent_report(replace(WAITING, problem=missing), HEARD).problem is None
-    assert with_agent_report(replace(WAITING, problem=missing), None).problem == missing
+    assert apply_agent_report(replace(WAITING, problem=missing), HEARD).problem is None
+    assert apply_agent_report(replace(WAITING, problem=missing), None).problem == missing
     sidecar = Problem("SidecarFailed", "container proxy failed with exit code 1")
-    assert with_agent_report(replace(WAITING, problem=sidecar), HEARD).problem == sidecar
+    assert apply_agent_report(replace(WAITING, problem=sidecar), HEARD).problem == sidecar
 
 
 def test_what_an_earlier_replacement_said_is_the_past() -> None:
     process = replace(WAITING, replacement=1)
-    assert with_agent_report(process, HEARD) == process
+    assert apply_agent_report(process, HEARD) == process
 
 
 @pytest.mark.parametrize(
@@ -47,22 +47,22 @@ def test_what_an_earlier_replacement_said_is_the_past() -> None:
 )
 def test_a_pod_ends_after_its_agents_termination_message(ended_at: float, seen: float) -> None:
     process = ProcessFacts(ProcessState.EXITED, ended_at=ended_at)
-    assert with_agent_report(process, HEARD, START + 9).ended_at == pytest.approx(seen)
+    assert apply_agent_report(process, HEARD, START + 9).ended_at == pytest.approx(seen)
 
 
 def test_what_is_heard_after_a_pods_end_was_on_its_way() -> None:
     process = ProcessFacts(ProcessState.EXITED, ended_at=START - 1)
-    assert with_agent_report(process, HEARD, START + 0.2).ended_at == pytest.approx(START + 0.2)
+    assert apply_agent_report(process, HEARD, START + 0.2).ended_at == pytest.approx(START + 0.2)
 
 
 def test_a_missing_pod_was_deleted_or_has_ended() -> None:
-    lost = missing_process(WAITING, 3)
+    lost = build_missing_process(WAITING, 3)
     assert (lost.state, lost.replacement) == (ProcessState.MISSING, 3)
     assert lost.problem == Problem(
         "PodDeleted", "pod vit-0-0, its labels or its owner reference was removed, and not by muster"
     )
     evicted = Problem("Evicted", "node-1 evicted it")
-    assert missing_process(replace(WAITING, problem=evicted), 3).problem == evicted
+    assert build_missing_process(replace(WAITING, problem=evicted), 3).problem == evicted
 
 
 def test_a_refusal_is_of_one_generation_of_the_resource() -> None:
@@ -133,7 +133,7 @@ CONTAINERS_READY = Condition("ContainersReady", is_true=True)
     ],
 )
 def test_a_pod_tells_that_its_machine_does_not_answer(conditions: tuple[Condition, ...], *, is_it: bool) -> None:
-    assert is_cut_off(replace(view("running"), conditions=conditions)) is is_it
+    assert is_unreachable(replace(view("running"), conditions=conditions)) is is_it
 
 
 @pytest.mark.parametrize(("grace", "seconds"), [(0.0, 1), (0.2, 1), (2.0, 2), (2.5, 3)])

@@ -3,7 +3,7 @@
 import pytest
 
 from muster.core.facts import Problem, ProcessState
-from muster.diagnose.kubernetes.pod_facts import process_facts
+from muster.diagnose.kubernetes.pod_facts import derive_process_facts
 from muster.objects.kubernetes.observations import observe_pod
 from unit.diagnose.kubernetes import pod_cases
 from unit.diagnose.kubernetes.pod_cases import JSONObject, changed, part, view, warned
@@ -198,7 +198,7 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "state", "reason", "message"), CASES, ids=[case[0] for case in CASES])
 def test_a_pod_of_a_real_cluster(name: str, state: ProcessState, reason: str | None, message: str | None) -> None:
-    facts = process_facts(view(name), warned(name))
+    facts = derive_process_facts(view(name), warned(name))
     assert facts.state is state
     value = facts.problem
     assert (None if value is None else value.reason, None if value is None else value.message) == (reason, message)
@@ -208,12 +208,12 @@ def test_a_pod_whose_init_container_failed_is_over_before_its_phase_says_so() ->
     def is_pending(pod: JSONObject) -> None:
         part(pod, "status")["phase"] = "Pending"
 
-    assert process_facts(changed("init-failed", is_pending)).state is EXITED
+    assert derive_process_facts(changed("init-failed", is_pending)).state is EXITED
 
 
 @pytest.mark.parametrize(("name", "leaves"), [("deleted", True), ("evicted-by-api", True), ("init-failed", False)])
 def test_a_deleted_pod_is_missing_soon(name: str, *, leaves: bool) -> None:
-    assert process_facts(view(name)).is_terminating is leaves
+    assert derive_process_facts(view(name)).is_terminating is leaves
 
 
 def test_every_captured_pod_is_in_the_table() -> None:
@@ -231,12 +231,12 @@ def test_every_captured_pod_is_in_the_table() -> None:
     ],
 )
 def test_exit_codes_and_signals(name: str, exit_code: int | None, signal: int | None) -> None:
-    facts = process_facts(view(name))
+    facts = derive_process_facts(view(name))
     assert (facts.exit_code, facts.signal) == (exit_code, signal)
 
 
 def test_times_places_and_names() -> None:
-    facts = process_facts(view("exit-3"))
+    facts = derive_process_facts(view("exit-3"))
     assert facts.started_at == 1795268220.0  # 2026-11-21T13:37:00Z
     assert facts.ended_at == 1795268220.0
     assert facts.scheduled_at == 1795268220.0
@@ -245,8 +245,8 @@ def test_times_places_and_names() -> None:
 
 def test_what_never_began_has_no_start() -> None:
     # the kubelet writes 1970
-    assert process_facts(view("no-python")).started_at is None
-    assert process_facts(view("init-failed")).ended_at is not None
+    assert derive_process_facts(view("no-python")).started_at is None
+    assert derive_process_facts(view("init-failed")).ended_at is not None
 
 
 def test_a_refused_pod_without_conditions_ends_when_the_operator_observes_it() -> None:
@@ -254,14 +254,14 @@ def test_a_refused_pod_without_conditions_ends_when_the_operator_observes_it() -
     status = {**_pod_failed("OutOfcpu", "Pod was rejected"), "conditions": [], "containerStatuses": []}
     pod = changed("running", lambda body: part(body, "status").update(status))
     first = observe_pod(pod, None, 100.0)
-    assert process_facts(pod, observations=first).ended_at == 100.0
-    assert process_facts(pod, observations=observe_pod(pod, first, 130.0)).ended_at == 100.0
+    assert derive_process_facts(pod, observations=first).ended_at == 100.0
+    assert derive_process_facts(pod, observations=observe_pod(pod, first, 130.0)).ended_at == 100.0
 
 
 def test_what_runs_beside_an_agent_that_has_left_is_seen() -> None:
-    assert process_facts(view("done-beside-sidecar")).has_running_sidecars
-    assert not process_facts(view("done")).has_running_sidecars
-    assert not process_facts(view("container-failed")).has_running_sidecars
+    assert derive_process_facts(view("done-beside-sidecar")).has_running_sidecars
+    assert not derive_process_facts(view("done")).has_running_sidecars
+    assert not derive_process_facts(view("container-failed")).has_running_sidecars
 
 
 def test_the_termination_message_is_read_from_the_termination_log() -> None:
@@ -269,7 +269,7 @@ def test_the_termination_message_is_read_from_the_termination_log() -> None:
         ended = part(pod, "status", "containerStatuses", 0, "state", "terminated")
         ended["message"] = '{"jobUid": "3a5c", "node": 0, "replacement": 0, "attempt": 1, "ranks": 2, "succeeded": 1}'
 
-    word = process_facts(changed("exit-3", say)).termination_message
+    word = derive_process_facts(changed("exit-3", say)).termination_message
     assert word is not None
     assert (word.ranks, word.succeeded) == (2, 1)
 
@@ -303,7 +303,7 @@ def _pod_failed(reason: str, message: str) -> JSONObject:
     ],
 )
 def test_what_the_kubelet_says_of_the_whole_pod_ends_it(status: JSONObject, problem: Problem) -> None:
-    facts = process_facts(changed("running", lambda pod: part(pod, "status").update(status)))
+    facts = derive_process_facts(changed("running", lambda pod: part(pod, "status").update(status)))
     assert facts.state is EXITED
     assert facts.problem == problem
 
@@ -323,7 +323,7 @@ def test_the_problem_names_what_deleted_the_pod(reason: str, message: str, probl
         assert condition["type"] == "DisruptionTarget"
         condition.update(reason=reason, message=message)
 
-    result = process_facts(changed("evicted-by-api", disrupt)).problem
+    result = derive_process_facts(changed("evicted-by-api", disrupt)).problem
     assert result is not None
     assert result.reason == problem
 
@@ -332,8 +332,8 @@ def test_who_deletes_a_pod_that_had_ended_did_not_end_it() -> None:
     def delete(pod: JSONObject) -> None:
         part(pod, "metadata").update(deletionTimestamp="2026-11-21T13:37:40Z", deletionGracePeriodSeconds=30)
 
-    assert process_facts(changed("exit-3", delete)).problem is None
-    assert process_facts(changed("killed", delete)).problem is not None
+    assert derive_process_facts(changed("exit-3", delete)).problem is None
+    assert derive_process_facts(changed("killed", delete)).problem is not None
 
 
 def test_an_out_of_memory_that_harmed_nothing_is_no_problem() -> None:
@@ -341,7 +341,7 @@ def test_an_out_of_memory_that_harmed_nothing_is_no_problem() -> None:
     def survive(pod: JSONObject) -> None:
         part(pod, "status", "containerStatuses", 0, "state", "terminated").update(exitCode=0)
 
-    assert process_facts(changed("oom-killed", survive)).problem is None
+    assert derive_process_facts(changed("oom-killed", survive)).problem is None
 
 
 def test_a_mount_that_succeeded_in_the_end_is_no_problem_any_more() -> None:
@@ -350,4 +350,4 @@ def test_a_mount_that_succeeded_in_the_end_is_no_problem_any_more() -> None:
 
     warnings = warned("hostpath-missing")
     assert warnings
-    assert process_facts(changed("hostpath-missing", get_ready), warnings).problem is None
+    assert derive_process_facts(changed("hostpath-missing", get_ready), warnings).problem is None

@@ -10,7 +10,7 @@ from muster.api.document import JSON
 from muster.core.facts import Problem
 from muster.diagnose.kubernetes.problems import find_problem
 from muster.diagnose.kubernetes.quoting import MAX_CHARS, quote
-from muster.diagnose.kubernetes.scheduling import describe_shortage, describe_verdict
+from muster.diagnose.kubernetes.scheduling import describe_scheduling_failure, describe_shortage
 from muster.objects.kubernetes.warnings import PodWarning, read_warning
 from muster_worker.contract.schema import UNUSABLE_PYTHON
 from unit.diagnose.kubernetes.pod_cases import JSONObject, changed, part, view
@@ -83,7 +83,7 @@ def test_why_an_image_does_not_come(message: str, reason: str, words: str) -> No
     ],
 )
 def test_what_the_scheduler_misses(message: str, words: str) -> None:
-    assert describe_verdict(message) == words
+    assert describe_scheduling_failure(message) == words
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from muster.api.document import JSON
 from muster.core.facts import Problem
 from muster.diagnose.kubernetes.refusals import Refusal, read_refusal
-from muster.objects.kubernetes.errors import NO_ANSWER, ApiError, Cause
+from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError, Cause
 from unit.render.kubernetes.cluster_jobs import cluster_job, rendered
 
 FORBIDDEN = 'pods "vit-0-0" is forbidden: '
@@ -187,7 +187,7 @@ def test_what_only_another_spec_changes(error: ApiError, spec: dict[str, JSON], 
 @pytest.mark.parametrize(
     "error",
     [
-        ApiError(NO_ANSWER, "NoAnswer", "connection reset"),
+        ApiError(NO_RESPONSE, "NoAnswer", "connection reset"),
         ApiError(409, "Conflict", "the object has been modified"),
         ApiError(409, "AlreadyExists", 'pods "vit-0-0" already exists'),
         ApiError(429, "TooManyRequests", "try again later", retry_after=1.0),

@@ -33,7 +33,7 @@ def read(*names: str, at: float = BEGAN + 3600) -> RankLog:
 
 def facts_of(log: RankLog) -> JobFacts:
     """Return the facts of the job when all of its containers have ended."""
-    agents = {agent.report.node: agent for agent in log.agents()}
+    agents = {agent.report.node: agent for agent in log.list_agents()}
     exited = ProcessFacts(ProcessState.EXITED, ended_at=BEGAN + 3700)
     nodes = (NodeFacts(node, f"algo-{node + 1}", exited, over(agents[node])) for node in (0, 1) if node in agents)
     return JobFacts(BEGAN, tuple(nodes), 60.0)
@@ -86,7 +86,9 @@ def fed(*texts: str, rank_group: RankGroup = RANK_GROUP, at: float = BEGAN + 100
 
 
 def ranks(log: RankLog) -> dict[int, tuple[str, int | None]]:
-    return {rank.report.rank: (rank.report.state, rank.report.step) for agent in log.agents() for rank in agent.ranks}
+    return {
+        rank.report.rank: (rank.report.state, rank.report.step) for agent in log.list_agents() for rank in agent.ranks
+    }
 
 
 def test_lines_are_what_agents_would_report() -> None:
@@ -95,7 +97,7 @@ def test_lines_are_what_agents_would_report() -> None:
         line(0, 9, step=40, stepped_at=BEGAN + 8, first_stepped_at=BEGAN + 4, metrics={"loss": 0.5}),
         line(1, 10, Event.ENDED, ended_at=BEGAN + 9.5, exit_code=0),
     )
-    (agent,) = log.agents()
+    (agent,) = log.list_agents()
     first, second = agent.ranks
     assert (agent.report.job_uid, agent.report.attempt, agent.report.phase) == ("3a5c", 2, "Running")
     assert (first.report.state, first.report.step, first.highest_step_at) == (RankState.RUNNING, 40, BEGAN + 8)
@@ -109,7 +111,7 @@ def test_lines_are_what_agents_would_report() -> None:
 
 def test_a_node_all_of_whose_ranks_have_ended_has_ended() -> None:
     log = fed(*(line(rank, 10, Event.ENDED, ended_at=BEGAN + 9, exit_code=0) for rank in (2, 3)))
-    (agent,) = log.agents()
+    (agent,) = log.list_agents()
     assert (agent.report.node, agent.report.phase) == (1, AgentPhase.ENDED)
 
 
@@ -125,7 +127,7 @@ lines = st.builds(
 @given(st.lists(lines, max_size=12), st.lists(lines, max_size=3))
 def test_lines_may_come_twice(texts: list[str], again: list[str]) -> None:
     once, twice = fed(*texts, *again), fed(*texts, *again, *again)
-    assert once.agents() == twice.agents()
+    assert once.list_agents() == twice.list_agents()
 
 
 def test_of_one_start_an_end_is_an_end_and_a_new_start_begins_anew() -> None:
@@ -182,18 +184,18 @@ def test_what_no_rank_of_this_job_can_say_counts_as_not_said(text: str) -> None:
 @pytest.mark.parametrize("at", [-1e9, 1e9])
 def test_a_clock_that_is_far_off_counts_as_the_log_s_own(at: float) -> None:
     log = fed(line(0, at, Event.ENDED, exit_code=1, ended_at=BEGAN + at))
-    ((rank,),) = (agent.ranks for agent in log.agents())
+    ((rank,),) = (agent.ranks for agent in log.list_agents())
     assert rank.ended_at == BEGAN + 100
-    assert log.agents()[0].last_report_at == BEGAN + 100
+    assert log.list_agents()[0].last_report_at == BEGAN + 100
 
 
 def test_ranks_of_another_world_are_a_problem() -> None:
     log = fed(line(0, 9, world=2))
-    assert [agent.report.problem and agent.report.problem.message for agent in log.agents()] == [
+    assert [agent.report.problem and agent.report.problem.message for agent in log.list_agents()] == [
         "ranks were given a world of 2"
     ]
     alone = fed(line(0, 9, world=2), rank_group=replace(RANK_GROUP, has_launcher=False))
-    assert [agent.report.problem for agent in alone.agents()] == [None]
+    assert [agent.report.problem for agent in alone.list_agents()] == [None]
 
 
 def test_the_end_that_only_a_launcher_tells_is_the_rank_s() -> None:
@@ -201,7 +203,7 @@ def test_the_end_that_only_a_launcher_tells_is_the_rank_s() -> None:
         line(3, 9, step=40),
         "mpirun noticed that process rank 3 with PID 77 on node algo-2 exited on signal 9 (Killed).",
     )
-    ((rank,),) = (agent.ranks for agent in log.agents())
+    ((rank,),) = (agent.ranks for agent in log.list_agents())
     assert (rank.report.signal, rank.report.step, rank.ended_at) == (9, 40, BEGAN + 100)
 
 
@@ -214,7 +216,7 @@ def bulk(texts: Iterable[str]) -> RankLog:
 def test_what_is_remembered_is_bounded() -> None:
     cut = line(0, 9)[:60]
     log = bulk(cut for _ in range(10_000))
-    assert len(log._pieces) <= 4096
+    assert len(log._partial_lines) <= 4096
     noisy = bulk(f"[1,{index}]<stderr>:{'x' * 9000}" for index in range(10_000))
-    assert len(noisy.agents()) == 2
-    assert all(not rank.report.last_lines for agent in noisy.agents() for rank in agent.ranks)
+    assert len(noisy.list_agents()) == 2
+    assert all(not rank.report.last_lines for agent in noisy.list_agents() for rank in agent.ranks)

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from muster.core.training_job.facts import FailureKind
-from muster.diagnose.sagemaker.request_failures import count_tries, request_failure_of
-from muster.diagnose.sagemaker.training_job_facts import training_job_of
+from muster.diagnose.sagemaker.request_failures import build_request_failure, count_tries
+from muster.diagnose.sagemaker.training_job_facts import convert_description
 from muster.objects.aws import errors
-from muster.objects.aws.training_job import Description, FinalMetric, Transition
+from muster.objects.aws.training_job import FinalMetric, SecondaryStatusTransition, TrainingJobDescription
 from muster.render.sagemaker.request.identity import has_job_tags
 
 T0 = datetime(2026, 11, 21, 4, tzinfo=UTC)
@@ -30,7 +30,7 @@ T0 = datetime(2026, 11, 21, 4, tzinfo=UTC)
     ],
 )
 def test_each_error_has_a_kind(error: errors.AwsError, kind: FailureKind) -> None:
-    failure = request_failure_of(error, 7.0)
+    failure = build_request_failure(error, 7.0)
     assert (failure.kind, failure.problem.reason, failure.problem.message, failure.at) == (
         kind,
         error.reason,
@@ -41,8 +41,8 @@ def test_each_error_has_a_kind(error: errors.AwsError, kind: FailureKind) -> Non
 
 def test_what_comes_in_a_row_is_counted() -> None:
     slow, denied = (
-        request_failure_of(errors.Throttled("slow"), 1.0),
-        request_failure_of(errors.NoCredentials("none"), 2.0),
+        build_request_failure(errors.Throttled("slow"), 1.0),
+        build_request_failure(errors.NoCredentials("none"), 2.0),
     )
     assert count_tries(slow, count_tries(slow, None)).tries == 2
     assert count_tries(denied, count_tries(slow, None)).tries == 1
@@ -53,7 +53,7 @@ def test_only_refusals_make_a_row_of_refusals_longer() -> None:
         current = None
         for minute, kind in enumerate(kinds):
             current = (
-                None if kind == "success" else count_tries(request_failure_of(_ERRORS[kind], 60.0 * minute), current)
+                None if kind == "success" else count_tries(build_request_failure(_ERRORS[kind], 60.0 * minute), current)
             )
         return 0.0 if current is None else current.refused_seconds
 
@@ -71,7 +71,7 @@ _ERRORS = {
 }
 
 
-def described(**changes: object) -> Description:
+def described(**changes: object) -> TrainingJobDescription:
     fields: dict[str, object] = {
         "name": "vit-1",
         "arn": "arn",
@@ -80,13 +80,16 @@ def described(**changes: object) -> Description:
         "created_at": T0,
         "modified_at": T0 + timedelta(seconds=60),
     }
-    return Description(**{**fields, **changes})  # type: ignore[arg-type]
+    return TrainingJobDescription(**{**fields, **changes})  # type: ignore[arg-type]
 
 
 def test_a_training_jobs_times_are_unix_seconds() -> None:
-    spans = (Transition("Starting", T0, T0 + timedelta(seconds=5), "soon"), Transition("Training", T0, None, ""))
+    spans = (
+        SecondaryStatusTransition("Starting", T0, T0 + timedelta(seconds=5), "soon"),
+        SecondaryStatusTransition("Training", T0, None, ""),
+    )
     metrics = (FinalMetric("loss", 0.5, T0), FinalMetric("odd", math.nan, T0))
-    result = training_job_of(described(transitions=spans, metrics=metrics, started_at=T0))
+    result = convert_description(described(transitions=spans, metrics=metrics, started_at=T0))
     assert [(span.status, span.started_at, span.ended_at) for span in result.history] == [
         ("Starting", T0.timestamp(), T0.timestamp() + 5),
         ("Training", T0.timestamp(), None),
@@ -96,7 +99,7 @@ def test_a_training_jobs_times_are_unix_seconds() -> None:
 
 
 def test_one_that_never_trained_ended_when_it_last_changed() -> None:
-    assert training_job_of(described(status="Failed")).ended_at == T0.timestamp() + 60
+    assert convert_description(described(status="Failed")).ended_at == T0.timestamp() + 60
 
 
 @pytest.mark.parametrize(
@@ -107,7 +110,7 @@ def test_one_that_never_trained_ended_when_it_last_changed() -> None:
     ],
 )
 def test_instances_of_all_groups_count(groups: tuple[tuple[str, str, int], ...], kind: str | None, count: int) -> None:
-    result = training_job_of(described(instance_groups=groups))
+    result = convert_description(described(instance_groups=groups))
     assert (result.instance_type, result.instance_count) == (kind, count)
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from muster.objects.aws import decode
 from muster.objects.aws.errors import Unavailable
-from muster.objects.aws.training_job import Description, FinalMetric, Transition
+from muster.objects.aws.training_job import FinalMetric, SecondaryStatusTransition, TrainingJobDescription
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = datetime(2026, 1, 2, tzinfo=UTC)
@@ -21,11 +21,13 @@ LEAST: dict[str, object] = {
 
 
 def test_the_least_that_a_description_has() -> None:
-    assert decode.description(LEAST) == Description("a-1", "arn:a-1", "InProgress", "Starting", AT, LATER)
+    assert decode.decode_description(LEAST) == TrainingJobDescription(
+        "a-1", "arn:a-1", "InProgress", "Starting", AT, LATER
+    )
 
 
 def test_all_of_a_description() -> None:
-    result = decode.description(
+    result = decode.decode_description(
         LEAST
         | {
             "TrainingJobStatus": "Failed",
@@ -44,7 +46,7 @@ def test_all_of_a_description() -> None:
             "ResourceConfig": {"InstanceType": "ml.c5.xlarge", "InstanceCount": 2},
         }
     )
-    assert result == Description(
+    assert result == TrainingJobDescription(
         name="a-1",
         arn="arn:a-1",
         status="Failed",
@@ -54,7 +56,10 @@ def test_all_of_a_description() -> None:
         started_at=AT,
         ended_at=LATER,
         failure_reason="AlgorithmError",
-        transitions=(Transition("Starting", AT, LATER, "so"), Transition("Failed", LATER, None, "")),
+        transitions=(
+            SecondaryStatusTransition("Starting", AT, LATER, "so"),
+            SecondaryStatusTransition("Failed", LATER, None, ""),
+        ),
         metrics=(FinalMetric("loss", 0.5, AT),),
         training_seconds=7,
         billable_seconds=5,
@@ -66,22 +71,24 @@ def test_all_of_a_description() -> None:
 
 @pytest.mark.parametrize("status", ["Completed", "Failed", "Stopped"])
 def test_an_end_is_an_end(status: str) -> None:
-    assert decode.description(LEAST | {"TrainingJobStatus": status}).has_ended
+    assert decode.decode_description(LEAST | {"TrainingJobStatus": status}).has_ended
 
 
 @pytest.mark.parametrize("status", ["InProgress", "Stopping", "Deleting", "SomethingNew"])
 def test_no_other_status_is_an_end(status: str) -> None:
-    assert not decode.description(LEAST | {"TrainingJobStatus": status}).has_ended
+    assert not decode.decode_description(LEAST | {"TrainingJobStatus": status}).has_ended
 
 
 def test_a_summary_without_what_older_services_leave_out() -> None:
-    result = decode.summary({key: LEAST[key] for key in LEAST if key not in {"SecondaryStatus", "LastModifiedTime"}})
+    result = decode.decode_summary(
+        {key: LEAST[key] for key in LEAST if key not in {"SecondaryStatus", "LastModifiedTime"}}
+    )
     assert (result.secondary_status, result.modified_at) == ("", AT)
 
 
 def test_what_is_no_training_job_is_no_answer() -> None:
     with pytest.raises(Unavailable, match="has no CreationTime"):
-        decode.summary({"TrainingJobName": "a-1"})
+        decode.decode_summary({"TrainingJobName": "a-1"})
 
 
 VALUES = st.recursive(
@@ -110,7 +117,7 @@ VALUES = st.recursive(
 )
 def test_nothing_that_an_answer_holds_breaks_more_than_the_answer(odd: dict[str, object]) -> None:
     try:
-        result = decode.description(LEAST | odd)
+        result = decode.decode_description(LEAST | odd)
     except Unavailable:
         return
     assert result.name == "a-1"

@@ -19,7 +19,7 @@ OTHER = errors.NotFound("where")
 
 @pytest.mark.parametrize("error", REFUSALS, ids=[type(error).__name__ for error in REFUSALS])
 def test_refusals_in_succession_count(error: errors.AwsError) -> None:
-    assert RefusalStreak().after(error, 10.0).after(error, 70.0).seconds == 60.0
+    assert RefusalStreak().add_failure(error, 10.0).add_failure(error, 70.0).seconds == 60.0
 
 
 @pytest.mark.parametrize(
@@ -38,5 +38,5 @@ def test_refusals_in_succession_count(error: errors.AwsError) -> None:
 def test_what_counts(tries: list[tuple[errors.AwsError, float]], seconds: float) -> None:
     row = RefusalStreak()
     for error, at in tries:
-        row = row.after(error, at)
+        row = row.add_failure(error, at)
     assert row.seconds == seconds

@@ -34,7 +34,7 @@ def test_a_later_muster_may_have_written_more_into_the_status() -> None:
 def test_problems_of_an_impossible_status_are_named() -> None:
     written: dict[str, JSON] = {"phase": "Running", "attempt": 2, "startTime": "yesterday", "nodes": {"ready": 1}}
     read = read_resource(resource(status=written))
-    assert [problem.path for problem in read.unclear] == ["status.startTime"]
+    assert [problem.path for problem in read.status_problems] == ["status.startTime"]
     assert (read.status.attempt, read.status.nodes, read.status_fields) == (2, None, written)
 
 

@@ -27,7 +27,7 @@ RESTRICTED: Fields = {
 }
 
 
-def inits(**spec: JSON) -> list[Fields]:
+def init_containers(**spec: JSON) -> list[Fields]:
     return entries(pod_spec(cluster_job(agent=BROUGHT, **spec)), "initContainers")
 
 
@@ -82,12 +82,12 @@ def test_nothing_of_it_reaches_the_ranks_environment() -> None:
 )
 def test_it_asks_for_what_the_ranks_container_asks_for_and_for_no_device(resources: Fields, same: Fields) -> None:
     for spec in ({"resources": resources}, {"template": with_trainer(resources=resources)}):
-        [container] = inits(**spec)
+        [container] = init_containers(**spec)
         assert read_mapping(container.get("resources")) == same
 
 
 def test_memory_that_muster_asks_for_because_of_huge_pages_is_asked_for_here_too() -> None:
-    [container] = inits(nodePool={"instanceType": "p5.48xlarge"})
+    [container] = init_containers(nodePool={"instanceType": "p5.48xlarge"})
     assert container["resources"] == {"requests": {"memory": "8000Mi"}}
 
 
@@ -97,7 +97,7 @@ def test_memory_that_muster_asks_for_because_of_huge_pages_is_asked_for_here_too
     ids=str,
 )
 def test_it_runs_as_whom_the_pod_runs_as(context: Fields, *, says_not_root: bool) -> None:
-    [container] = inits(template=in_pod(securityContext=context))
+    [container] = init_containers(template=in_pod(securityContext=context))
     result = read_mapping(container["securityContext"])
     assert result.get("runAsNonRoot", False) is says_not_root
     assert "runAsUser" not in result
@@ -105,7 +105,7 @@ def test_it_runs_as_whom_the_pod_runs_as(context: Fields, *, says_not_root: bool
 
 def test_it_stands_before_the_owner_s_own_and_a_sidecar_s() -> None:
     own: list[JSON] = [{"name": "fetch", "image": "a"}, {"name": "proxy", "image": "b", "restartPolicy": "Always"}]
-    result = inits(template=in_pod(initContainers=own))
+    result = init_containers(template=in_pod(initContainers=own))
     assert [container["name"] for container in result] == ["muster-python", "fetch", "proxy"]
     assert result[1:] == own
 
@@ -114,7 +114,9 @@ def test_the_owner_says_more_of_it_or_otherwise() -> None:
     own: list[JSON] = [
         {"name": "muster-python", "image": "mirror.example/muster:1", "resources": {"limits": {"cpu": 1}}}
     ]
-    [container] = inits(resources={"limits": {"cpu": 8, "memory": "1Gi"}}, template=in_pod(initContainers=own))
+    [container] = init_containers(
+        resources={"limits": {"cpu": 8, "memory": "1Gi"}}, template=in_pod(initContainers=own)
+    )
     assert container["image"] == "mirror.example/muster:1"
     assert container["resources"] == {"limits": {"cpu": 1, "memory": "1Gi"}}
     assert read_mapping(container["securityContext"]) == RESTRICTED

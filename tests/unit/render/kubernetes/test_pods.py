@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.diagnose.kubernetes.pod_facts import process_facts
+from muster.diagnose.kubernetes.pod_facts import derive_process_facts
 from muster.objects.kubernetes.pods import read_pod
 from muster.objects.kubernetes.warnings import read_warning
 from unit.diagnose.kubernetes.pod_cases import JSONObject, names, part, source
@@ -83,7 +83,7 @@ def test_no_shape_of_a_pod_disturbs_the_operator(name: str, data: st.DataObject,
     _set(pod, place, junk)
     seen = read_pod(pod)
     if seen is not None:
-        process_facts(seen)
+        derive_process_facts(seen)
 
 
 @given(st.dictionaries(st.sampled_from(["type", "reason", "message", "involvedObject"]), JUNK))
@@ -113,10 +113,10 @@ def test_a_pod_of_thousands_of_everything_is_cut_down() -> None:
     seen = read_pod(pod)
     assert seen is not None
     assert (seen.trainer.name, seen.trainer.image) == (trainer["name"], trainer["image"])
-    assert len(seen.others) < 64
-    assert max(len(seen.claims), len(seen.conditions)) <= 64
-    assert max(len(one.image) for one in seen.others) <= 1024
-    assert seen.weight > 64 * 2048
+    assert len(seen.other_containers) < 64
+    assert max(len(seen.volume_claims), len(seen.conditions)) <= 64
+    assert max(len(one.image) for one in seen.other_containers) <= 1024
+    assert seen.memory_bytes > 64 * 2048
 
 
 def test_a_number_beyond_the_largest_jobs_nodes_belongs_to_no_job() -> None:

@@ -34,7 +34,7 @@ ALL: Fields = {
 }
 
 
-def inits(**spec: JSON) -> dict[str, Fields]:
+def init_containers(**spec: JSON) -> dict[str, Fields]:
     return {str(one["name"]): one for one in entries(pod_spec(cluster_job(**spec)), "initContainers")}
 
 
@@ -63,7 +63,7 @@ def test_ranks_find_what_was_brought() -> None:
 
 
 def test_one_container_brings_and_ends_and_one_keeps_beside_the_ranks() -> None:
-    result = inits(**ALL)
+    result = init_containers(**ALL)
     assert list(result) == ["muster-download", "muster-upload"]
     shared = ["--plan", "/muster-storage/storage.json", "--root", "/muster-data"]
     brings = ["muster", "storage", "download", *shared, "--node", "0", "--config-map", "/muster-source"]
@@ -79,8 +79,8 @@ def test_one_container_brings_and_ends_and_one_keeps_beside_the_ranks() -> None:
 
 
 def test_read_only_data_needs_no_upload_container() -> None:
-    assert list(inits(inputs=[SHARD])) == ["muster-download"]
-    assert list(inits(source={"inline": {"files": {"a.py": ""}}})) == ["muster-download"]
+    assert list(init_containers(inputs=[SHARD])) == ["muster-download"]
+    assert list(init_containers(source={"inline": {"files": {"a.py": ""}}})) == ["muster-download"]
     assert "--sync" not in json.dumps(trainer(cluster_job(inputs=[SHARD])))
 
 
@@ -135,24 +135,24 @@ def test_they_may_read_what_the_ranks_write_and_are_as_restricted(template: Fiel
         "capabilities": {"drop": ["ALL"]},
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    for one in inits(**ALL, template=template).values():
+    for one in init_containers(**ALL, template=template).values():
         assert one["securityContext"] == {**always, **expected}
 
 
 def test_what_brings_asks_for_no_more_than_the_ranks_and_a_guaranteed_pod_stays_so() -> None:
-    result = inits(**ALL, resources={"limits": {"cpu": 4, "memory": "8Gi", "nvidia.com/gpu": 1}})
+    result = init_containers(**ALL, resources={"limits": {"cpu": 4, "memory": "8Gi", "nvidia.com/gpu": 1}})
     assert result["muster-download"]["resources"] == {"limits": {"cpu": 4, "memory": "8Gi"}}
     assert result["muster-upload"]["resources"] == {
         "limits": {"cpu": "1", "memory": "1Gi"},
         "requests": {"cpu": "1", "memory": "1Gi"},
     }
-    assert inits(**ALL)["muster-upload"]["resources"] == {"requests": {"cpu": "100m", "memory": "512Mi"}}
+    assert init_containers(**ALL)["muster-upload"]["resources"] == {"requests": {"cpu": "100m", "memory": "512Mi"}}
 
 
 def test_the_owners_template_wins() -> None:
     own: JSON = [{"name": "muster-upload", "image": "mirror/muster:1", "resources": {"requests": {"cpu": "2"}}}]
     template: Fields = {"spec": {"initContainers": own, "containers": [{"name": "trainer", "workingDir": "/src"}]}}
-    keeps = inits(**ALL, template=template)["muster-upload"]
+    keeps = init_containers(**ALL, template=template)["muster-upload"]
     assert keeps["image"] == "mirror/muster:1"
     assert read_mapping(read_mapping(keeps["resources"])["requests"]) == {"cpu": "2", "memory": "512Mi"}
     assert trainer(cluster_job(**ALL, template=template))["workingDir"] == "/src"

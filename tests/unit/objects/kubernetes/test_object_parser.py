@@ -7,10 +7,16 @@ import json
 import pytest
 
 from muster.api.document import JSON
-from muster.objects.kubernetes.answers import read_page
-from muster.objects.kubernetes.json_parts import MAX_LEVELS, Malformed, value_in
-from muster.objects.kubernetes.kinds import Object, Reading
-from muster.objects.kubernetes.reading import LAST_APPLIED, identity_only, missing_parts, parse_json, read_object
+from muster.objects.kubernetes.json_parts import MAX_LEVELS, Malformed, find_value
+from muster.objects.kubernetes.kinds import Object, ParseOptions
+from muster.objects.kubernetes.object_parser import (
+    LAST_APPLIED,
+    keep_identity,
+    parse_json,
+    read_missing_parts,
+    read_object,
+)
+from muster.objects.kubernetes.responses import read_page
 
 DEEP = b'{"f:a":' * 3_000 + b"{}" + b"}" * 3_000
 IDENTITY: dict[str, JSON] = {"name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "7"}
@@ -26,8 +32,8 @@ def text_of(metadata: bytes = b"", rest: bytes = b'"spec":{"x":1}') -> bytes:
     )
 
 
-def read(text: bytes, reading: Reading | None = None) -> Object:
-    return read_object(value_in(text), reading or Reading())
+def read(text: bytes, parse_options: ParseOptions | None = None) -> Object:
+    return read_object(find_value(text), parse_options or ParseOptions())
 
 
 @pytest.mark.parametrize("fields", [b"[]", b"[{}]", DEEP, b"[%b]" % DEEP])
@@ -39,13 +45,13 @@ def test_managed_fields_are_never_read(fields: bytes) -> None:
 def test_a_part_that_is_too_deep_is_left_out_and_named() -> None:
     result = read(text_of(rest=b'"spec":%b,"status":{"phase":"x"}' % DEEP))
     assert (result["status"], "spec" in result) == ({"phase": "x"}, False)
-    assert missing_parts(result) == {"spec": f"nested more than {MAX_LEVELS} levels deep"}
+    assert read_missing_parts(result) == {"spec": f"nested more than {MAX_LEVELS} levels deep"}
 
 
 def test_a_part_that_is_too_long_is_left_out_and_named() -> None:
-    reading = Reading(max_bytes={"spec": 100, "metadata.finalizers": 10})
-    result = read(text_of(b'"finalizers":["example.com/x"],', b'"spec":{"x":"%b"}' % (b"y" * 93)), reading)
-    assert missing_parts(result) == {
+    parse_options = ParseOptions(max_bytes={"spec": 100, "metadata.finalizers": 10})
+    result = read(text_of(b'"finalizers":["example.com/x"],', b'"spec":{"x":"%b"}' % (b"y" * 93)), parse_options)
+    assert read_missing_parts(result) == {
         "metadata.finalizers": "found 17 bytes, which are too many",
         "spec": "found 101 bytes, which are too many",
     }
@@ -53,7 +59,7 @@ def test_a_part_that_is_too_long_is_left_out_and_named() -> None:
 
 def test_a_number_that_python_refuses_is_left_out() -> None:
     result = read(text_of(rest=b'"spec":{"x":%b}' % (b"9" * 5_000)))
-    assert list(missing_parts(result)) == ["spec"]
+    assert list(read_missing_parts(result)) == ["spec"]
 
 
 @pytest.mark.parametrize(
@@ -68,18 +74,18 @@ def test_a_number_that_python_refuses_is_left_out() -> None:
 )
 def test_only_wanted_annotations_are_kept_and_none_affects_the_object(annotations: bytes, kept: dict[str, str]) -> None:
     text = text_of().replace(b'"annotations":{}', b'"annotations":' + annotations)
-    result = read(text, Reading(annotations={"a": 4, "c": 4}))
+    result = read(text, ParseOptions(annotations={"a": 4, "c": 4}))
     assert result == {"kind": "Pod", "metadata": {"annotations": kept, **IDENTITY}, "spec": {"x": 1}}
 
 
 def test_only_what_is_wanted_is_kept() -> None:
-    reading = Reading(metadata=frozenset({"name"}), parts=frozenset({"status"}))
-    result = read(text_of(rest=b'"spec":{"x":"%b"},"status":{}' % (b"y" * 300)), reading)
+    parse_options = ParseOptions(metadata=frozenset({"name"}), parts=frozenset({"status"}))
+    result = read(text_of(rest=b'"spec":{"x":"%b"},"status":{}' % (b"y" * 300)), parse_options)
     assert result == {"kind": "Pod", "metadata": {"name": "a"}, "status": {}}
 
 
 def test_a_part_may_stay_text() -> None:
-    result = read(text_of(rest='"spec":{"x":["é"]}'.encode()), Reading(as_text=frozenset({"spec"})))
+    result = read(text_of(rest='"spec":{"x":["é"]}'.encode()), ParseOptions(text_fields=frozenset({"spec"})))
     assert result["spec"] == '{"x":["é"]}'
 
 
@@ -90,20 +96,20 @@ def test_kubectls_copy_of_the_object_is_not_kept() -> None:
 
 
 def test_of_what_is_of_no_interest_nothing_but_the_identity_is_read() -> None:
-    reading = Reading(marker=b'"DistributedTrainingJob"')
+    parse_options = ParseOptions(required_text=b'"DistributedTrainingJob"')
     # It doesn't even search for its end.
     result = read(
         b'{"metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"7","managedFields":' + b"[" * 99,
-        reading,
+        parse_options,
     )
     assert result["metadata"] == IDENTITY
-    assert "" in missing_parts(result)
-    assert missing_parts(read(text_of(rest=b'"spec":{"kind":"DistributedTrainingJob"}'), reading)) == {}
+    assert "" in read_missing_parts(result)
+    assert read_missing_parts(read(text_of(rest=b'"spec":{"kind":"DistributedTrainingJob"}'), parse_options)) == {}
 
 
 def test_identity_only_forgets_the_rest() -> None:
-    result = identity_only({"metadata": {**IDENTITY, "labels": {}}, "spec": {}}, "it is bad")
-    assert (result["metadata"], missing_parts(result)) == (IDENTITY, {"": "it is bad"})
+    result = keep_identity({"metadata": {**IDENTITY, "labels": {}}, "spec": {}}, "it is bad")
+    assert (result["metadata"], read_missing_parts(result)) == (IDENTITY, {"": "it is bad"})
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"metadata":3}', b'{"metadata":{}', b'{"metadata":{"name":"a"}'])
@@ -128,13 +134,13 @@ def test_an_item_that_is_too_deep_leaves_the_others(order: str) -> None:
     """The items of a list are in one text."""
     good, bad = text_of(), text_of(b'"managedFields":%b,' % DEEP, b'"spec":%b' % DEEP)
     page = read_page(ITEMS[order] % b",".join([good, bad, good]))
-    assert (page.resource_version, page.rest) == ("9", "more")
-    objects = list(page.objects(Reading()))
-    assert [list(missing_parts(item)) for item in objects] == [[], ["spec"], []]
+    assert (page.resource_version, page.continue_token) == ("9", "more")
+    objects = list(page.objects(ParseOptions()))
+    assert [list(read_missing_parts(item)) for item in objects] == [[], ["spec"], []]
     assert [item["metadata"] for item in objects] == [{"annotations": {}, **IDENTITY}] * 3
 
 
 def test_an_item_that_is_no_object_is_not_there() -> None:
     page = read_page(b'{"items":[3,%b,{"metadata":4}],"metadata":{}}' % text_of())
-    assert len(list(page.objects(Reading()))) == 1
+    assert len(list(page.objects(ParseOptions()))) == 1
     assert read_page(b'{"items":null,"metadata":{"resourceVersion":"1"}}').items == ()

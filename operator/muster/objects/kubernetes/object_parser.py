@@ -1,7 +1,7 @@
 """Parse objects of the API server, without the fields that muster doesn't need. Pure.
 
-Parts that are invalid or too long are omitted, and the parsed object lists them. So a bad part doesn't affect the rest
-of the object, or other objects.
+The parser omits parts that are invalid or too long, and lists them in the parsed object. So a bad part affects neither
+the rest of the object nor other objects.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from muster.api.document import JSON
-from muster.objects.kubernetes.json_parts import Malformed, Part, value_in
-from muster.objects.kubernetes.kinds import Object, Reading
+from muster.objects.kubernetes.json_parts import Malformed, Part, find_value
+from muster.objects.kubernetes.kinds import Object, ParseOptions
 
 MISSING_PARTS = "muster.dev/leftOut"
 """The key of a parsed object that lists its missing parts, with the reason for each path."""
@@ -25,27 +25,27 @@ _SHORT_BYTES = 256
 """Shorter fields, such as `kind` and `apiVersion`, are always kept."""
 
 
-def read_object(part: Part, reading: Reading) -> Object:
+def read_object(part: Part, parse_options: ParseOptions) -> Object:
     """Parse an object. Raises `Malformed`."""
-    if not part.has(reading.marker):
-        return {"metadata": dict(_identity(part)), MISSING_PARTS: {"": "it does not belong to muster"}}
+    if not part.contains(parse_options.required_text):
+        return {"metadata": dict(_parse_identity(part)), MISSING_PARTS: {"": "it does not belong to muster"}}
     missing: dict[str, JSON] = {}
     result: dict[str, JSON] = {}
     for name, member in part.members():
         if name == "metadata":
-            result[name] = _metadata(member, reading, missing)
-        elif member.size <= _SHORT_BYTES or reading.parts is None or name in reading.parts:
-            _add_field(result, missing, (name, name), member, reading)
+            result[name] = _parse_metadata(member, parse_options, missing)
+        elif member.size <= _SHORT_BYTES or parse_options.parts is None or name in parse_options.parts:
+            _add_field(result, missing, (name, name), member, parse_options)
     return {**result, MISSING_PARTS: missing} if missing else result
 
 
-def missing_parts(source: Object) -> Mapping[str, str]:
+def read_missing_parts(source: Object) -> Mapping[str, str]:
     """Return the paths of an object's missing parts, with reasons. Path "" means that only the identity was parsed."""
     missing = source.get(MISSING_PARTS)
     return {path: str(reason) for path, reason in missing.items()} if isinstance(missing, dict) else {}
 
 
-def identity_only(source: Object, reason: str) -> Object:
+def keep_identity(source: Object, reason: str) -> Object:
     """Return the identity of an object, and the reason why its other fields are missing."""
     metadata = source.get("metadata")
     result = metadata if isinstance(metadata, dict) else {}
@@ -54,27 +54,30 @@ def identity_only(source: Object, reason: str) -> Object:
 
 def parse_json(text: bytes) -> JSON:
     """Parse a text with one JSON value. Raises `TooDeep` and `Malformed`."""
-    part = value_in(text)
+    part = find_value(text)
     if text[part.end :].strip():
         raise Malformed(f"something follows the value at byte {part.end}")
     return part.value()
 
 
-def _metadata(part: Part, reading: Reading, missing: dict[str, JSON]) -> dict[str, JSON]:
+def _parse_metadata(part: Part, parse_options: ParseOptions, missing: dict[str, JSON]) -> dict[str, JSON]:
     result: dict[str, JSON] = {}
     for name, member in part.members():
-        if name == "annotations" and reading.annotations is not None:
-            result[name] = _annotations(member, reading.annotations)
-        elif name != "managedFields" and (reading.metadata is None or name in reading.metadata):
-            _add_field(result, missing, (name, f"metadata.{name}"), member, reading)
+        if name == "annotations" and parse_options.annotations is not None:
+            result[name] = _parse_annotations(member, parse_options.annotations)
+        elif name != "managedFields" and (parse_options.metadata is None or name in parse_options.metadata):
+            _add_field(result, missing, (name, f"metadata.{name}"), member, parse_options)
     annotations = result.get("annotations")
     if isinstance(annotations, dict):
         annotations.pop(LAST_APPLIED, None)
     return result
 
 
-def _annotations(part: Part, wanted: Mapping[str, int]) -> dict[str, JSON]:
-    """Return the wanted annotations. One that can't be read is missing: it must not affect the rest of the object."""
+def _parse_annotations(part: Part, wanted: Mapping[str, int]) -> dict[str, JSON]:
+    """Return the wanted annotations.
+
+    Omit an unreadable annotation, because it must not affect the rest of the object.
+    """
     result: dict[str, JSON] = {}
     with suppress(ValueError):
         for name, member in part.members():
@@ -85,21 +88,21 @@ def _annotations(part: Part, wanted: Mapping[str, int]) -> dict[str, JSON]:
 
 
 def _add_field(
-    result: dict[str, JSON], missing: dict[str, JSON], names: tuple[str, str], part: Part, reading: Reading
+    result: dict[str, JSON], missing: dict[str, JSON], names: tuple[str, str], part: Part, parse_options: ParseOptions
 ) -> None:
     name, path = names
-    max_bytes = reading.max_bytes.get(path)
+    max_bytes = parse_options.max_bytes.get(path)
     if max_bytes is not None and part.size > max_bytes:
         missing[path] = f"found {part.size} bytes, which are too many"
         return
     try:
-        result[name] = part.content().decode() if name in reading.as_text else part.value()
+        result[name] = part.content().decode() if name in parse_options.text_fields else part.value()
     except ValueError as problem:
         missing[path] = str(problem)
 
 
-def _identity(part: Part) -> Iterator[tuple[str, JSON]]:
-    """Yield name, namespace, uid and version. Doesn't parse the fields after them."""
+def _parse_identity(part: Part) -> Iterator[tuple[str, JSON]]:
+    """Yield name, namespace, uid and resource version. Don't parse the fields after them."""
     metadata = next((member for name, member in part.members() if name == "metadata"), None)
     if metadata is None:
         raise Malformed("an object has no metadata")

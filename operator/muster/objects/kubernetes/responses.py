@@ -8,27 +8,30 @@ from http import HTTPStatus
 
 from muster.api.document import JSON
 from muster.api.json_fields import read_mapping, read_mappings, read_string
-from muster.objects.kubernetes.errors import NO_ANSWER, ApiError, Cause
-from muster.objects.kubernetes.json_parts import Malformed, Part, value_in
-from muster.objects.kubernetes.kinds import Object, Reading
-from muster.objects.kubernetes.reading import read_object
+from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError, Cause
+from muster.objects.kubernetes.json_parts import Malformed, Part, find_value
+from muster.objects.kubernetes.kinds import Object, ParseOptions
+from muster.objects.kubernetes.object_parser import read_object
 
 _MAX_TEXT_CHARS = 500
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page of a list. `items` are not parsed yet. `rest` is the token of the next page, or "" for the last page."""
+    """A page of a list.
+
+    `items` are not parsed yet. `continue_token` is the token of the next page, or "" for the last page.
+    """
 
     items: tuple[Part, ...]
     resource_version: str
-    rest: str
+    continue_token: str
 
-    def objects(self, reading: Reading) -> Iterator[Object]:
-        """Parse one item after the other, to save memory. Skips invalid items."""
+    def objects(self, parse_options: ParseOptions) -> Iterator[Object]:
+        """Parse the items one by one, to save memory. Skip invalid items."""
         for item in self.items:
             try:
-                yield read_object(item, reading)
+                yield read_object(item, parse_options)
             except Malformed:
                 continue
 
@@ -41,16 +44,16 @@ class WatchEvent:
     object: Part
 
 
-def parse_object(text: bytes, reading: Reading) -> Object:
+def parse_object(text: bytes, parse_options: ParseOptions) -> Object:
     """Parse an object. Raises ApiError if the response is truncated, or not from an API server."""
     try:
-        part = value_in(text)
-        object_ = read_object(part, reading)
+        part = find_value(text)
+        object_ = read_object(part, parse_options)
         is_complete = not text[part.end :].strip()
     except Malformed as problem:
-        raise _malformed(text) from problem
+        raise _build_malformed_error(text) from problem
     if not is_complete:
-        raise _malformed(text)
+        raise _build_malformed_error(text)
     return object_
 
 
@@ -59,61 +62,64 @@ def read_page(text: bytes) -> Page:
     items: tuple[Part, ...] = ()
     metadata: Object = {}
     try:
-        for name, member in value_in(text).members():
+        for name, member in find_value(text).members():
             if name == "items" and member.is_list:
                 items = tuple(member.elements())
             elif name == "metadata":
                 metadata = read_mapping(member.value())
     except ValueError as problem:
-        raise _malformed(text) from problem
+        raise _build_malformed_error(text) from problem
     return Page(items, read_string(metadata.get("resourceVersion")), read_string(metadata.get("continue")))
 
 
-def read_event(line: bytes) -> WatchEvent:
+def read_watch_event(line: bytes) -> WatchEvent:
     """Parse a line of a watch. Raises ApiError."""
-    kind = ""
+    event_type = ""
     try:
-        for name, member in value_in(line).members():
+        for name, member in find_value(line).members():
             if name == "type":
-                kind = read_string(member.value())
+                event_type = read_string(member.value())
             elif name == "object":
-                return WatchEvent(kind, member)
+                return WatchEvent(event_type, member)
     except ValueError as problem:
-        raise _malformed(line) from problem
-    raise _malformed(line)
+        raise _build_malformed_error(line) from problem
+    raise _build_malformed_error(line)
 
 
-def event_object(event: WatchEvent, reading: Reading) -> Object:
+def read_event_object(event: WatchEvent, parse_options: ParseOptions) -> Object:
     """Parse the event's object. Raises ApiError."""
     try:
-        return read_object(event.object, reading)
+        return read_object(event.object, parse_options)
     except Malformed as problem:
-        raise ApiError(NO_ANSWER, "Malformed", f"a watch sent an invalid object: {problem}") from problem
+        raise ApiError(NO_RESPONSE, "Malformed", f"a watch sent an invalid object: {problem}") from problem
 
 
-def response_error(code: int, headers: Mapping[str, str], text: bytes) -> ApiError:
+def build_response_error(code: int, headers: Mapping[str, str], text: bytes) -> ApiError:
     """Return the error for a response whose HTTP status is an error."""
     try:
-        status = parse_object(text, Reading())
+        status = parse_object(text, ParseOptions())
     except ApiError:
         status = {}
     if status.get("kind") == "Status":
-        return status_error(status, code, headers)
+        return build_status_error(status, code, headers)
     return ApiError(
-        code, _phrase(code), _shorten(text) or _phrase(code), retry_after=_seconds(headers.get("Retry-After"))
+        code,
+        _get_status_phrase(code),
+        _shorten(text) or _get_status_phrase(code),
+        retry_after=_parse_seconds(headers.get("Retry-After")),
     )
 
 
-def status_error(status: Object, code: int, headers: Mapping[str, str] | None = None) -> ApiError:
-    """Return the error in a metav1.Status. Values that it lacks come from `code` and `headers`."""
+def build_status_error(status: Object, code: int, headers: Mapping[str, str] | None = None) -> ApiError:
+    """Return the error in a metav1.Status. Use `code` and `headers` for the values that it lacks."""
     details = read_mapping(status.get("details"))
     value = status.get("code")
     status_code = value if isinstance(value, int) and value else code
-    retry_after = _seconds(details.get("retryAfterSeconds")) or _seconds((headers or {}).get("Retry-After"))
+    retry_after = _parse_seconds(details.get("retryAfterSeconds")) or _parse_seconds((headers or {}).get("Retry-After"))
     return ApiError(
         status_code,
-        read_string(status.get("reason")) or _phrase(status_code),
-        read_string(status.get("message")) or _phrase(status_code),
+        read_string(status.get("reason")) or _get_status_phrase(status_code),
+        read_string(status.get("message")) or _get_status_phrase(status_code),
         causes=tuple(
             Cause(read_string(cause.get("field")), read_string(cause.get("message")))
             for cause in read_mappings(details.get("causes"))
@@ -122,22 +128,22 @@ def status_error(status: Object, code: int, headers: Mapping[str, str] | None = 
     )
 
 
-def _seconds(value: JSON) -> float | None:
+def _parse_seconds(value: JSON) -> float | None:
     # In HTTP, Retry-After may be a date, but the API server doesn't send dates.
     if isinstance(value, str):
         value = int(value) if value.isascii() and value.isdigit() else None
     return float(value) if isinstance(value, int) and value > 0 else None
 
 
-def _phrase(code: int) -> str:
+def _get_status_phrase(code: int) -> str:
     try:
         return HTTPStatus(code).phrase
     except ValueError:
         return "Unknown"
 
 
-def _malformed(text: bytes) -> ApiError:
-    return ApiError(NO_ANSWER, "Malformed", f"the answer is not a JSON object: {_shorten(text)}")
+def _build_malformed_error(text: bytes) -> ApiError:
+    return ApiError(NO_RESPONSE, "Malformed", f"the answer is not a JSON object: {_shorten(text)}")
 
 
 def _shorten(text: bytes) -> str:
