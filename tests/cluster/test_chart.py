@@ -11,7 +11,7 @@ from cluster.helm import CHART, Values
 from cluster.places import ROOT
 from cluster.rights import EVERYWHERE
 from muster.api.config.operator import OperatorConfig, read_config
-from muster.api.yaml.load import load
+from muster.api.yaml.load import load_documents
 
 IMAGE: Values = {"image": {"repository": "registry.example/muster"}}
 EVERYTHING: Values = {
@@ -117,7 +117,7 @@ def config_of(values: Values) -> tuple[OperatorConfig, str]:
     """Return the operator's configuration, and the annotation that restarts it with another configuration."""
     objects = chart.render(values)
     text = chart.one(objects, "ConfigMap")["data"]["config.yaml"]
-    (document,) = load(text, "config.yaml")
+    (document,) = load_documents(text, "config.yaml")
     annotations = chart.one(objects, "Deployment")["spec"]["template"]["metadata"]["annotations"]
     return read_config(document), annotations["muster.dev/config-hash"]
 

@@ -14,7 +14,7 @@ from muster.api.changes import ENDED_MESSAGE, IMMUTABLE_MESSAGE
 from muster.api.crd import build_crd, format_crd_yaml
 from muster.api.document import JSON, Document
 from muster.api.validation.validate import validate
-from muster.api.yaml.load import NotReadable, load
+from muster.api.yaml.load import NotReadable, load_documents
 from muster.api.yaml.serialise import serialise_spec, to_yaml
 from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import ApiError
@@ -119,9 +119,9 @@ def test_scalars_mean_the_same_to_kubectl_and_to_muster(known: Kubectl) -> None:
     lines = "".join(f"      v{index}: {scalar}\n" for index, scalar in enumerate(values))
     text = json.dumps(resource(spec=spec(suspend=True, template={"spec": {}})))
     text = to_yaml(json.loads(text)).replace("    spec: {}\n", f"    spec:\n{lines}")
-    (document,) = load(text, "job.yaml")
+    (document,) = load_documents(text, "job.yaml")
     read = fields(document.value, "spec", "template", "spec")
-    (served,) = load(known("apply", "--dry-run=server", "-o", "json", "-f", "-", stdin=text), "served")
+    (served,) = load_documents(known("apply", "--dry-run=server", "-o", "json", "-f", "-", stdin=text), "served")
     # kubectl apply removes nulls before it sends the resource
     assert exact(part(served.value, "spec", "template", "spec")) == exact(
         {name: value for name, value in read.items() if value is not None}
@@ -131,7 +131,7 @@ def test_scalars_mean_the_same_to_kubectl_and_to_muster(known: Kubectl) -> None:
 def is_read(scalar: str) -> bool:
     """Whether muster accepts it as a scalar: what it refuses can't have another meaning."""
     try:
-        (document,) = load(f"v: {scalar}\n", "job.yaml")
+        (document,) = load_documents(f"v: {scalar}\n", "job.yaml")
     except NotReadable:
         return False
     return not isinstance(part(document.value, "v"), dict | list)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from muster.api.document import JSON
-from muster.api.yaml.load import load
+from muster.api.yaml.load import load_documents
 from muster.cli.import_script import import_script
 from muster_dev.golden_import import OPTIONS
 
@@ -37,7 +37,7 @@ class ImportOutput:
     @property
     def jobs(self) -> list[dict[str, JSON]]:
         """The printed jobs."""
-        values = [document.value for document in load(self.out, "imported.yaml")]
+        values = [document.value for document in load_documents(self.out, "imported.yaml")]
         return [value for value in values if isinstance(value, dict)]
 
     @property

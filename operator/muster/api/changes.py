@@ -1,7 +1,7 @@
 """The fields of an accepted job's spec that may change: CEL rules for the CRD, and a comparison for the webhook.
 
-CEL and the webhook get the old and the new spec. The operator gets only the new spec, so it detects a change after the
-job's end by metadata.generation.
+CEL and the webhook get the old and the new spec. The operator gets only the new spec, so it uses
+metadata.generation to detect a change after the job's end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,10 +52,10 @@ def build_active_job_rule(spec: Mapping[str, JSON]) -> str:
     return f"{_HAS_ENDED_CEL} || {_IS_MUTABLE_CEL} || ({_build_unchanged_rule(spec, MUTABLE_FIELDS)})"
 
 
-def find_changed_fields(before: Mapping[str, JSON], now: Mapping[str, JSON]) -> tuple[str, ...]:
+def find_changed_fields(old_spec: Mapping[str, JSON], new_spec: Mapping[str, JSON]) -> tuple[str, ...]:
     """Return the fields in which two specs differ. As in the CEL rules, an empty list equals a missing field."""
-    names = dict.fromkeys((*before, *now))
-    return tuple(name for name in names if _empty_to_none(before.get(name)) != _empty_to_none(now.get(name)))
+    names = dict.fromkeys((*old_spec, *new_spec))
+    return tuple(name for name in names if _empty_to_none(old_spec.get(name)) != _empty_to_none(new_spec.get(name)))
 
 
 def _empty_to_none(value: JSON) -> JSON:
@@ -71,9 +71,9 @@ def _build_unchanged_rule(spec: Mapping[str, JSON], ignored_fields: Sequence[str
     )
 
 
-def list_mutable_fields(before: Mapping[str, JSON]) -> tuple[str, ...]:
+def list_mutable_fields(spec: Mapping[str, JSON]) -> tuple[str, ...]:
     """Return the fields that may change while the ranks of a job with this spec run."""
-    return (*MUTABLE_FIELDS, ELASTIC_MUTABLE_FIELD) if before.get("elastic") is not None else MUTABLE_FIELDS
+    return (*MUTABLE_FIELDS, ELASTIC_MUTABLE_FIELD) if spec.get("elastic") is not None else MUTABLE_FIELDS
 
 
 def _allow_elastic_change(name: str, unchanged_rule: str, ignored_fields: Sequence[str]) -> str:

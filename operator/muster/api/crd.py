@@ -33,7 +33,10 @@ _COLUMNS: tuple[tuple[str, str, str, str, int], ...] = (
         1,
     ),
 )
-"""The columns of `kubectl get`: name, type, path, description and priority; -o wide adds those of priority 1."""
+"""The columns of `kubectl get`: name, type, path, description and priority.
+
+`-o wide` adds the columns of priority 1.
+"""
 
 
 def build_crd() -> Schema:
@@ -43,8 +46,8 @@ def build_crd() -> Schema:
         "served": True,
         "storage": True,
         "additionalPrinterColumns": [
-            {"name": name, "type": kind, "jsonPath": path, "description": description, "priority": priority}
-            for name, kind, path, description, priority in _COLUMNS
+            {"name": name, "type": column_type, "jsonPath": path, "description": description, "priority": priority}
+            for name, column_type, path, description, priority in _COLUMNS
         ],
         "subresources": {
             "status": {},

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
-"""A JSON value. Integers fit into 64 bits; floats are finite, and no float is a whole number of that range."""
+"""A JSON value. Integers fit into 64 bits. Floats are finite, and whole numbers within 64 bits are never floats."""
 
 FieldPath: TypeAlias = tuple[str | int, ...]
 """The path from the document's root to a value: keys and list positions."""
@@ -17,7 +17,7 @@ _MAX_KEY_CHARS = 64
 
 @dataclass(frozen=True)
 class Document:
-    """A document and its source. `lines` has the line (from 1) of every field; JSON text has no lines."""
+    """A document and its source. `lines` has the line number (from 1) of every field; it is empty for JSON text."""
 
     value: JSON
     source: str = "resource"

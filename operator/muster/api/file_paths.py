@@ -1,4 +1,4 @@
-"""Check that the paths of files that muster creates for users do not lead out of their folder."""
+"""Check that the files that muster creates for users are inside their folder."""
 
 from collections.abc import Iterable
 

@@ -14,7 +14,7 @@ some thousands of values, and most jobs have fewer than a hundred.
 
 
 MAX_SHOWN_KEYS = 8
-"""The number of keys that messages show of a path that is too deep."""
+"""The number of first keys that a message shows if a path is too deep."""
 
 
 def find_size_problem(value: JSON) -> str | None:

@@ -8,7 +8,7 @@ from muster.api.config.pools import resolve_pool
 from muster.api.document import Document
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
-from muster.api.yaml.load import NotReadable, load_bytes
+from muster.api.yaml.load import NotReadable, decode_documents
 from muster.cli.errors import BadInput
 from muster.cli.job_source import read_source, source_name
 
@@ -19,7 +19,7 @@ def read_config_file(file: str | None) -> OperatorConfig | None:
         return None
     source = source_name(file)
     try:
-        documents = load_bytes(read_source(file), source)
+        documents = decode_documents(read_source(file), source)
         if len(documents) > 1:
             raise BadInput(f"{source}: found {len(documents)} documents; one is expected")
         return read_config(documents[0]) if documents else OperatorConfig()

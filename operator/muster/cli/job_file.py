@@ -9,7 +9,7 @@ from muster.api.field_problems import InvalidResource
 from muster.api.plurals import pluralize
 from muster.api.spec.job import Job
 from muster.api.validation.validate import is_job, validate
-from muster.api.yaml.load import NotReadable, load_bytes
+from muster.api.yaml.load import NotReadable, decode_documents
 from muster.cli.errors import BadInput
 from muster.cli.job_source import read_source, source_name
 
@@ -18,7 +18,7 @@ def read_job(file: str) -> Job:
     """Read the only job in `file` ("-" is standard input). Raises `BadInput` with the problem and its line."""
     source = source_name(file)
     try:
-        return validate(_find_only_job(load_bytes(read_source(file), source), source))
+        return validate(_find_only_job(decode_documents(read_source(file), source), source))
     except OSError as error:
         raise BadInput(f"{source}: {error.strerror}") from None
     except (NotReadable, InvalidResource) as error:

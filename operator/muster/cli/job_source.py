@@ -16,7 +16,7 @@ def source_name(file: str) -> str:
 
 
 def read_source(file: str) -> bytes:
-    """Read the file, up to one byte more than the limit, so that `load` can reject it. Raises `OSError`."""
+    """Read the file, up to one byte more than the limit, so that `load_documents` can reject it. Raises `OSError`."""
     if file == _STDIN:
         return sys.stdin.buffer.read(MAX_TEXT_BYTES + 1)
     with Path(file).open("rb") as stream:

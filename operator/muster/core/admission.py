@@ -9,7 +9,7 @@ from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
 from muster.api.status.reader import read_status
 from muster.api.status.status import Status
-from muster.api.validation.all_rules import LASTING_RULES, RULES
+from muster.api.validation.all_rules import RULES, RULES_AFTER_START
 from muster.api.validation.validate import validate
 
 
@@ -36,7 +36,7 @@ def validate_change(change: JobChange, check_config: Callable[[Job, Status], Non
         if problems:
             return problems
     try:
-        job = validate(Document(dict(change.object)), LASTING_RULES if status.was_ever_started else RULES)
+        job = validate(Document(dict(change.object)), RULES_AFTER_START if status.was_ever_started else RULES)
         check_config(job, status)
     except InvalidResource as invalid:
         return invalid.problems

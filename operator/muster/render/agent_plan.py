@@ -25,7 +25,7 @@ def render_plan(job: Job, collector_url: str, collector_ca: str) -> schema.Plan:
         nodes=count_nodes_with_spares(job),
         procs_per_node=get_procs_per_node(job),
         launcher=spec.launcher.name,
-        launcher_args=spec.launcher.chosen_launcher.arguments(),
+        launcher_args=spec.launcher.chosen_launcher.list_arguments(),
         command=spec.command,
         hyperparameters=dict(spec.hyperparameters),
         channels=tuple(

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from integration.docs.pages import PAGES, Block, blocks, headings
 from muster.api.config.operator import OperatorConfig, read_config
 from muster.api.validation.validate import validate
-from muster.api.yaml.load import load
+from muster.api.yaml.load import load_documents
 from muster.cli.commands import app
 from muster.cli.run.run_training import TOOLKIT
 from muster_dev.paths import ROOT
@@ -41,7 +41,7 @@ def test_every_block_is_of_a_kind_that_is_looked_at() -> None:
 def test_resources_and_configurations_are_valid(block: Block) -> None:
     if block.text.startswith("# status\n"):
         return
-    (document,) = load(block.text, block.page)
+    (document,) = load_documents(block.text, block.page)
     if block.text.startswith("# config.yaml\n"):
         assert read_config(document) != OperatorConfig()
     else:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from muster.api.document import JSON
 from muster.api.validation.validate import validate
-from muster.api.yaml.load import load
+from muster.api.yaml.load import load_documents
 from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.settings import RequestSettings
@@ -33,7 +33,7 @@ def test_the_requests_are_those_of_sdk_3(import_folder: ImportFolder) -> None:
     assert outcome.err == ""
 
     ours: dict[str, JSON] = {}
-    for document in load(outcome.out, "imported.yaml"):
+    for document in load_documents(outcome.out, "imported.yaml"):
         job = validate(document)
         body = render_request(job, RequestSettings("us-west-2", "111122223333", OURS), image_facts()).body
         ours[job.metadata.name] = nameless(body, OURS)

@@ -12,7 +12,7 @@ import pytest
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.api.validation.validate import validate
-from muster.api.yaml.load import load_bytes
+from muster.api.yaml.load import decode_documents
 from muster.importers.sagemaker.jobs import SourceOptions, import_jobs
 from muster.importers.sagemaker.notebook import Part
 from muster.importers.sagemaker.script_run import ScriptRequest, UnsupportedQuestion, run_script
@@ -68,7 +68,7 @@ def asked_of_muster(case: Case, run: EstimatorFit | TrainerRun, folder: Path) ->
     result = import_jobs(Recording([run]), "launch.py", place, SourceOptions(folder, None), lambda _: None)
     if result.problems:
         return {"refused": "; ".join(result.problems)}
-    [document] = load_bytes(result.documents[0].encode(), "launch.yaml")
+    [document] = decode_documents(result.documents[0].encode(), "launch.yaml")
     try:
         return {
             "request": render_request(

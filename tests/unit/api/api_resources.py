@@ -10,7 +10,7 @@ from muster.api.crd import build_crd
 from muster.api.document import JSON, Document
 from muster.api.field_problems import InvalidResource
 from muster.api.validation.validate import validate
-from muster.api.yaml.load import load
+from muster.api.yaml.load import load_documents
 
 HERE = Path(__file__).parent
 
@@ -47,7 +47,7 @@ class BadResource:
 
 @lru_cache
 def bad_resources() -> list[BadResource]:
-    (table,) = load((HERE / "bad_resources.yaml").read_text(), "bad_resources.yaml")
+    (table,) = load_documents((HERE / "bad_resources.yaml").read_text(), "bad_resources.yaml")
     return [_bad_resource(row) for row in table.value] if isinstance(table.value, list) else []
 
 

@@ -82,7 +82,7 @@ def test_a_rule_says_the_same_in_the_crd(rule: Rule) -> None:
     checks = [checks for _, schema in schemas() for checks in [schema.get("x-kubernetes-validations", [])]]
     said = [part(check, "message") for each in checks if isinstance(each, list) for check in each]
     assert said.count(rule.message) == (0 if rule.cel is None else len(rule.schema_paths))
-    assert rule.why.endswith(".")
+    assert rule.rationale.endswith(".")
 
 
 def test_names_columns_and_subresources() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from muster.api.document import JSON
-from muster.api.yaml.load import NotReadable, load
+from muster.api.yaml.load import NotReadable, load_documents
 
 CASES = json.loads((Path(__file__).parent / "kubectl_scalars.json").read_text())["cases"]
 
@@ -45,10 +45,12 @@ def test_a_text_means_what_it_means_to_kubectl(case: dict[str, JSON]) -> None:
     text = str(case["text"])
     if "error" in case or text in STRICTER:
         with pytest.raises(NotReadable, match=r"^job.yaml") as refused:
-            load(text, "job.yaml")
+            load_documents(text, "job.yaml")
         assert STRICTER.get(text, "") in str(refused.value)
     else:
-        assert exact([document.value for document in load(text, "job.yaml")]) == exact(as_served(case["documents"]))
+        assert exact([document.value for document in load_documents(text, "job.yaml")]) == exact(
+            as_served(case["documents"])
+        )
 
 
 def as_served(value: JSON) -> JSON:

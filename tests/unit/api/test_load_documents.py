@@ -5,7 +5,7 @@ import pytest
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import EnvVar
 from muster.api.validation.validate import validate
-from muster.api.yaml.load import MAX_TEXT_BYTES, NotReadable, load, load_bytes
+from muster.api.yaml.load import MAX_TEXT_BYTES, NotReadable, decode_documents, load_documents
 
 TWO = """\
 # a comment
@@ -30,7 +30,7 @@ spec:
 
 
 def test_a_problem_names_the_line_in_the_whole_file() -> None:
-    first, second = load(TWO, "two.yaml")
+    first, second = load_documents(TWO, "two.yaml")
     assert validate(first).metadata.name == "first"
     with pytest.raises(InvalidResource) as refused:
         validate(second)
@@ -43,7 +43,7 @@ def test_a_problem_names_the_line_in_the_whole_file() -> None:
 
 
 def test_an_anchor_is_a_value_wherever_it_is_used() -> None:
-    (document,) = load("a: &x {k: 1}\nb:\n  <<: *x\n  m: [*x]\n", "f")
+    (document,) = load_documents("a: &x {k: 1}\nb:\n  <<: *x\n  m: [*x]\n", "f")
     assert document.value == {"a": {"k": 1}, "b": {"k": 1, "m": [{"k": 1}]}}
     assert document.find_line(("b", "m", 0)) == 1
     assert document.find_line(("b", "nothing")) == 2
@@ -77,22 +77,22 @@ LAUGHS = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
 )
 def test_what_cannot_be_read_is_refused_with_its_place(data: bytes, says: str) -> None:
     with pytest.raises(NotReadable) as refused:
-        load_bytes(data, "f")
+        decode_documents(data, "f")
     assert str(refused.value).startswith("f:")
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 def test_a_byte_order_mark_and_windows_line_ends_do_no_harm() -> None:
-    (document,) = load_bytes(b"\xef\xbb\xbfa: 1\r\nb: 2\r\n", "f")
+    (document,) = decode_documents(b"\xef\xbb\xbfa: 1\r\nb: 2\r\n", "f")
     assert document.value == {"a": 1, "b": 2}
 
 
 def test_a_number_of_more_digits_than_python_reads_is_a_text_as_to_kubectl() -> None:
-    (document,) = load_bytes(b"a: " + b"1" * 5000, "f")
+    (document,) = decode_documents(b"a: " + b"1" * 5000, "f")
     assert document.value == {"a": "1" * 5000}
 
 
 def test_an_empty_text_has_no_document() -> None:
-    assert load("", "f") == []
-    assert load("---\n# nothing\n---\n", "f") == []
+    assert load_documents("", "f") == []
+    assert load_documents("---\n# nothing\n---\n", "f") == []

@@ -7,7 +7,7 @@ from muster.api.config.sagemaker import AwsEndpoints, SageMakerConfig
 from muster.api.document import Document
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.node_pool import NamedPool
-from muster.api.yaml.load import load
+from muster.api.yaml.load import load_documents
 
 POOLS = """\
 nodePools:
@@ -23,7 +23,7 @@ nodePools:
 
 
 def read(text: str) -> OperatorConfig:
-    (document,) = load(text, "config.yaml")
+    (document,) = load_documents(text, "config.yaml")
     return read_config(document)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from muster.api.document import JSON, Document
 from muster.api.field_problems import InvalidResource
-from muster.api.validation.all_rules import LASTING_RULES
+from muster.api.validation.all_rules import RULES_AFTER_START
 from muster.api.validation.rules.pods.fields import find_wrong_fields
 from muster.api.validation.rules.pods.schema import POD_SPEC, load_pod_schema
 from muster.api.validation.validate import MAX_SPEC_BYTES, validate
@@ -76,7 +76,7 @@ def test_a_job_that_was_started_is_not_asked_for_its_templates_fields() -> None:
     document = Document(resource(spec=spec(template={"spec": {"containers": [{"name": "traner", "volumeMount": 1}]}})))
     with pytest.raises(InvalidResource):
         validate(document)
-    validate(document, LASTING_RULES)
+    validate(document, RULES_AFTER_START)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from muster.api.config.tenancy import check_tenancy
 from muster.api.document import JSON, Document
 from muster.api.field_problems import InvalidResource
 from muster.api.validation.validate import validate
-from muster.api.yaml.load import load
+from muster.api.yaml.load import load_documents
 from unit.api.api_resources import resource, spec
 
 ROLE = "arn:aws:iam::111122223333:role/training"
@@ -195,7 +195,7 @@ def test_a_prefix_lets_through_what_lies_below_it_and_nothing_else(key: str, nam
     ],
 )
 def test_what_an_owner_writes_is_what_he_means(text: str, at: str) -> None:
-    (document,) = load(text, "config.yaml")
+    (document,) = load_documents(text, "config.yaml")
     with pytest.raises(InvalidResource) as caught:
         read_config(document)
     assert caught.value.problems[0].path == at

@@ -9,7 +9,7 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.api.validation.rules.interfaces import find_interface_problem
 from muster.api.validation.validate import is_job, validate
-from muster.api.yaml.load import load
+from muster.api.yaml.load import load_documents
 from muster.api.yaml.serialise import serialise_resource as as_resource
 from muster.api.yaml.serialise import serialise_status, to_yaml
 from support.valid_jobs import job_of
@@ -24,7 +24,7 @@ def test_the_smallest_job_has_its_defaults() -> None:
 
 def test_a_job_written_as_yaml_is_read_back_equal() -> None:
     job = validate(Document(full_resource()))
-    (again,) = load(to_yaml(as_resource(job)), "written")
+    (again,) = load_documents(to_yaml(as_resource(job)), "written")
     assert validate(again) == job
     assert is_job(again)
 
@@ -39,9 +39,9 @@ VALUES = TEXTS | ODD | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.flo
 @settings(deadline=None)
 @given(st.dictionaries(ODD.filter(bool) | st.from_regex(r"[a-z_]{1,8}", fullmatch=True), VALUES, max_size=5))
 def test_hyperparameters_survive_being_written_and_read(hyperparameters: dict[str, JSON]) -> None:
-    (sent,) = load(to_yaml(resource(spec=spec(hyperparameters=hyperparameters))), "written")
+    (sent,) = load_documents(to_yaml(resource(spec=spec(hyperparameters=hyperparameters))), "written")
     job = validate(sent)
-    (again,) = load(to_yaml(as_resource(job)), "written again")
+    (again,) = load_documents(to_yaml(as_resource(job)), "written again")
     assert validate(again) == job
     assert set(job.spec.hyperparameters) == set(hyperparameters)
     for name, value in hyperparameters.items():

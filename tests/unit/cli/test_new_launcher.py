@@ -18,7 +18,7 @@ from unit.core.builders import job
 class Greeting(Launcher):
     args: tuple[str, ...] = ()
 
-    def arguments(self) -> tuple[str, ...]:
+    def list_arguments(self) -> tuple[str, ...]:
         return self.args
 
 

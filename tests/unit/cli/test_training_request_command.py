@@ -12,7 +12,7 @@ import yaml
 from muster.api.config.operator import OperatorConfig
 from muster.api.config.sagemaker import SageMakerConfig
 from muster.api.spec.job import Job
-from muster.api.yaml.load import load_bytes
+from muster.api.yaml.load import decode_documents
 from muster.cli.errors import BadInput
 from muster.cli.explain.explain import explain_job
 from muster.cli.explain.training_explanations import explain_training_request
@@ -84,7 +84,7 @@ def test_an_image_that_aws_has_not_is_found_before_anything_is_sent(
     path.write_text(yaml.safe_dump({**job, "spec": spec}))
     assert check_files([str(path)]) == 1
     said = capsys.readouterr().err
-    (document,) = load_bytes(path.read_bytes(), "job.yaml")
+    (document,) = decode_documents(path.read_bytes(), "job.yaml")
     line = document.find_line(("spec", "sagemaker", "framework", "version"))
     assert f"job.yaml:{line}: spec.sagemaker.framework.version: found '2.0.9'" in said
 

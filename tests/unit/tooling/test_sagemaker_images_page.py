@@ -5,7 +5,7 @@ import re
 import pytest
 
 from muster.api.validation.validate import validate
-from muster.api.yaml.load import load
+from muster.api.yaml.load import load_documents
 from muster.render.sagemaker.image_facts import image_facts
 from muster.render.sagemaker.request.image import choose_image
 from muster_dev.paths import ROOT
@@ -37,7 +37,9 @@ def test_the_page_has_rows() -> None:
 
 @pytest.mark.parametrize(("framework", "instance_type", "address"), ROWS)
 def test_a_row_of_the_table_is_what_a_job_gets(framework: str, instance_type: str, address: str) -> None:
-    (document,) = load(JOB.format(instance_type=instance_type, framework=framework), "docs/sagemaker-images.md")
+    (document,) = load_documents(
+        JOB.format(instance_type=instance_type, framework=framework), "docs/sagemaker-images.md"
+    )
     assert choose_image(validate(document).spec, "us-west-2", image_facts()) == address
 
 

@@ -16,7 +16,7 @@ from muster.api.spec.sagemaker.support import (
     TORCH_DISTRIBUTED_ON_TRAINIUM,
 )
 from muster.api.validation.validate import validate
-from muster.api.yaml.load import load
+from muster.api.yaml.load import load_documents
 from muster.cli.render.training_request import request_text
 from muster.importers.sagemaker.standin.muster_standin import estimators
 from unit.render.sagemaker.builders import sagemaker_job
@@ -32,7 +32,7 @@ def table(header: str) -> list[list[str]]:
 
 
 def test_the_job_on_the_page_is_one() -> None:
-    (document,) = load(PAGE.split("```yaml\n")[1].split("```")[0], "sagemaker.md")
+    (document,) = load_documents(PAGE.split("```yaml\n")[1].split("```")[0], "sagemaker.md")
     text = request_text(validate(document), None, None, None)
     assert "sagemaker_torch_distributed_enabled: 'true'" in text
 

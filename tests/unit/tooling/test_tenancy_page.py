@@ -8,7 +8,7 @@ from pydantic.alias_generators import to_camel
 from muster.api.config.operator import read_config
 from muster.api.config.tenancy_fields import ALLOWANCES
 from muster.api.config.tenancy_spec import BucketGrant, Tenant
-from muster.api.yaml.load import load
+from muster.api.yaml.load import load_documents
 from muster.backends.sagemaker.targets import namespace_place
 
 ROOT = Path(__file__).parents[3]
@@ -17,7 +17,7 @@ RIGHTS = (ROOT / "docs" / "sagemaker-iam.md").read_text(encoding="utf-8")
 
 
 def test_the_configuration_on_the_page_is_one_with_all_fields() -> None:
-    (document,) = load(PAGE.split("```yaml\n")[1].split("```")[0], "tenancy.md")
+    (document,) = load_documents(PAGE.split("```yaml\n")[1].split("```")[0], "tenancy.md")
     tenants = read_config(document).tenancy
     assert {name for tenant in tenants for name in tenant.model_fields_set} == set(Tenant.model_fields)
     assert {name for tenant in tenants for grant in tenant.buckets for name in grant.model_fields_set} == set(

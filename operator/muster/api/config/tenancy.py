@@ -49,7 +49,7 @@ def check_tenancy(job: Job, tenants: Sequence[Tenant], default_region: str) -> N
 
 
 def is_git_host_listed(namespace: str, url: str, tenants: Sequence[Tenant]) -> bool:
-    """Whether the configuration lists the URL's host for the namespace by its name, not only by `*`."""
+    """Whether the configuration allows the URL's host in the namespace by name, and not only by `*`."""
     tenants_of_namespace = [tenant for tenant in tenants if namespace in tenant.namespaces or ALL in tenant.namespaces]
     return any(_parse_host(url) in tenant.git_hosts for tenant in tenants_of_namespace)
 

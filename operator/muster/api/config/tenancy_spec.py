@@ -1,7 +1,7 @@
 """The field `tenancy` of the operator's configuration: the external resources that jobs of a namespace may use.
 
-muster compares values literally. Patterns would be unsafe: any AWS user can create a bucket whose name matches a team's
-pattern. Only namespaces, buckets and hosts accept `*`, which means all.
+muster compares values literally. Patterns would be unsafe, because any AWS user can create a bucket whose name matches
+a team's pattern. Only namespaces, buckets and hosts accept `*`, which means all.
 """
 
 from typing import Annotated

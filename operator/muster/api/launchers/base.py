@@ -30,6 +30,6 @@ class Launcher(Model):
     supports_sagemaker: ClassVar[bool] = False
     """Whether muster's start script on SageMaker (`muster_worker/sagemaker/start_script.py`) supports this launcher."""
 
-    def arguments(self) -> tuple[str, ...]:
+    def list_arguments(self) -> tuple[str, ...]:
         """Return the user's arguments for the launcher's program."""
         return ()

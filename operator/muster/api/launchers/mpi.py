@@ -24,5 +24,5 @@ class Mpi(Launcher):
         "an mpirun, write its options there.",
     )
 
-    def arguments(self) -> tuple[str, ...]:
+    def list_arguments(self) -> tuple[str, ...]:
         return self.args

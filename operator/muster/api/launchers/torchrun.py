@@ -17,5 +17,5 @@ class Torchrun(Launcher):
         default=(), description="More arguments for torchrun. muster rejects options that it sets itself."
     )
 
-    def arguments(self) -> tuple[str, ...]:
+    def list_arguments(self) -> tuple[str, ...]:
         return self.args

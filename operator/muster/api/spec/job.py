@@ -29,7 +29,7 @@ Hyperparameters = Annotated[
 ]
 """A CRD schema can't express "string, number or boolean", so muster validates the values itself.
 
-CEL can still compare a map whose values have no schema.
+CEL rules can compare the map, although its values have no schema.
 """
 
 Quantities = Annotated[
@@ -43,15 +43,15 @@ Argument = Annotated[str, Field(max_length=32768)]
 """One argument of a command. Linux allows 128 KiB; longer scripts belong in a file."""
 
 MAX_DEADLINE_SECONDS = 31_536_000
-"""A year: a longer time is probably a mistake."""
+"""A year. A longer time is probably a mistake."""
 
 MAX_METRICS = 40
 """Maximum number of a job's metrics; `muster status` shows a line for each."""
 
 MAX_SPARES = 100
-"""Each spare occupies a Kubernetes node, and few nodes fail in the minutes in which a new pod starts."""
+"""Each spare occupies a Kubernetes node, and few nodes fail in the minutes that a new pod needs to start."""
 
-MAX_WORLD = 100_000
+MAX_WORLD_SIZE = 100_000
 """Maximum ranks of a job: the rank store and the status are designed for this number."""
 
 

@@ -26,7 +26,7 @@ class LauncherSpec(Model):
         default=None, description="Run the command once on each node. The command starts the ranks."
     )
 
-    def configured_launchers(self) -> Mapping[str, Launcher]:
+    def list_configured_launchers(self) -> Mapping[str, Launcher]:
         """Return the launchers that are set, by field name. A valid resource has exactly one."""
         values = {str(field.alias): getattr(self, name) for name, field in type(self).model_fields.items()}
         return {name: value for name, value in values.items() if value is not None}
@@ -34,15 +34,15 @@ class LauncherSpec(Model):
     @property
     def name(self) -> str:
         """The field name of the launcher, which the agents use too; "" if no launcher is set."""
-        return next(iter(self.configured_launchers()), "")
+        return next(iter(self.list_configured_launchers()), "")
 
     @property
     def chosen_launcher(self) -> Launcher:
         """The launcher that is set; an instance of the base class if none is set."""
-        return next(iter(self.configured_launchers().values()), Launcher())
+        return next(iter(self.list_configured_launchers().values()), Launcher())
 
 
 def list_launcher_types(spec: type[LauncherSpec] = LauncherSpec) -> Mapping[str, type[Launcher]]:
     """Return the type of each launcher, by its field name."""
     fields = spec.model_fields.values()
-    return {str(field.alias): kind for field in fields for kind in get_args(field.annotation)[:1]}
+    return {str(field.alias): launcher_type for field in fields for launcher_type in get_args(field.annotation)[:1]}

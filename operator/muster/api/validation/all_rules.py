@@ -40,10 +40,10 @@ def _check_repeated_names(spec: Spec) -> Iterator[Violation]:
                 yield Violation((field, index, "name"), f"{quote(name)} twice")
 
 
-LASTING_RULES: tuple[Rule, ...] = (
+RULES_AFTER_START: tuple[Rule, ...] = (
     Rule(
         schema_paths=("spec",),
-        why="muster would use only one of two entries with the same name.",  # list maps in the CRD check this
+        rationale="muster would use only one of two entries with the same name.",  # list maps in the CRD check this
         message="each name may occur only once; remove or rename one",
         find_violations=_check_repeated_names,
     ),
@@ -64,7 +64,7 @@ LASTING_RULES: tuple[Rule, ...] = (
     *SPARE_RULES,
     *ELASTIC_RULES,
 )
-"""Rules that a job must satisfy during its whole life, because muster's other modules rely on them."""
+"""Rules that also a job that has started must satisfy, because muster's other modules rely on them."""
 
-RULES: tuple[Rule, ...] = (*LASTING_RULES, *POD_FIELD_RULES)
+RULES: tuple[Rule, ...] = (*RULES_AFTER_START, *POD_FIELD_RULES)
 """All rules, including those that a job must satisfy only before it starts."""

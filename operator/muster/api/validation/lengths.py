@@ -1,6 +1,6 @@
-"""Truncate lists and maps of a spec that are too long, before pydantic validates their entries.
+"""Truncate the lists and maps of a spec that are too long, before pydantic validates their entries.
 
-pydantic's length limit counts only valid entries, so pydantic would report each entry of a long invalid list.
+Otherwise pydantic would report every entry of a long invalid list, because its length limit counts only valid entries.
 """
 
 from collections.abc import Mapping

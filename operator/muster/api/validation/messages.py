@@ -23,7 +23,7 @@ _UNIONS = {
 _MAX_SHOWN_FIELDS = 12
 
 _MAX_NAME_CHARS = 100
-"""The number of characters that muster compares with the names of fields, the longest of which has half as many."""
+"""The number of characters that muster compares with field names. The longest field name has half as many."""
 
 MPI_OPERATOR_HINT = 'docs/mpi.md, "Coming from mpi-operator", maps each of its fields'
 

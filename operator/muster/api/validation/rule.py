@@ -17,13 +17,13 @@ class Violation:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule about a spec. `message` has the allowed values and the remedy; `why` is the rule's rationale.
+    """A rule about a spec. `message` has the allowed values and the remedy; `rationale` is why the rule exists.
 
     `cel` is the same rule in CEL, for the fields at `schema_paths`; None if CEL can't express it.
     """
 
     schema_paths: tuple[str, ...]
-    why: str
+    rationale: str
     message: str
     find_violations: Callable[[Spec], Iterable[Violation]]
     cel: str | None = None

@@ -37,14 +37,14 @@ _SERVER_FIELDS = (
     ("creationTimestamp", str, "text"),
 )
 
-Finding = tuple[FieldPath, str | Callable[[], str]]
+PathProblem = tuple[FieldPath, str | Callable[[], str]]
 """A path and its message, or a function that builds the message if the error includes it."""
 
 
 def validate(document: Document, rules: Sequence[Rule] = RULES) -> Job:
     """Return the document's job. Raises `InvalidResource` with the first problems, in the file's order.
 
-    `rules` are LASTING_RULES for a job that has started, because an older muster may have accepted it.
+    `rules` are RULES_AFTER_START for a job that has started, because an older muster may have accepted it.
 
     This function ignores `status`, so a resource from the cluster gives the same job as its file.
     """
@@ -60,12 +60,12 @@ def validate(document: Document, rules: Sequence[Rule] = RULES) -> Job:
     kind_problems = _check_kind(value)
     if kind_problems:
         raise _build_error(document, kind_problems)
-    findings = [*_find_unknown_top_level_fields(value), *_find_metadata_problems(value.get("metadata"))]
+    problems = [*_find_unknown_top_level_fields(value), *_find_metadata_problems(value.get("metadata"))]
     fields = _drop_nulls(value.get("spec"), ("spec",))
-    spec, spec_findings = _read_spec(fields, rules)
-    findings += spec_findings
-    if findings or spec is None:
-        raise _build_error(document, findings)
+    spec, spec_problems = _read_spec(fields, rules)
+    problems += spec_problems
+    if problems or spec is None:
+        raise _build_error(document, problems)
     return Job(metadata=_read_metadata(value.get("metadata")), spec=spec)
 
 
@@ -88,7 +88,7 @@ def _parse_api_group(value: Mapping[str, JSON]) -> str:
     return str(value.get("apiVersion")).partition("/")[0]
 
 
-def _check_kind(value: Mapping[str, JSON]) -> list[Finding]:
+def _check_kind(value: Mapping[str, JSON]) -> list[PathProblem]:
     """Return the problems of apiVersion and kind. If there are any, muster checks no other field."""
     kind, version = value.get("kind"), value.get("apiVersion")
     expected = f"apiVersion: {names.API_VERSION} and kind: {names.KIND} are expected"
@@ -97,19 +97,19 @@ def _check_kind(value: Mapping[str, JSON]) -> list[Finding]:
     if kind != names.KIND and _parse_api_group(value) != names.GROUP:
         finding = f"found {_describe_name(kind)} of {_describe_name(version)}, which is another kind of resource"
         return [(("kind",), f"{finding}; {MPI_OPERATOR_HINT if kind == 'MPIJob' else expected}")]
-    findings: list[Finding] = []
+    problems: list[PathProblem] = []
     if version != names.API_VERSION:
-        findings.append((("apiVersion",), f"found {describe_value(version)}; {names.API_VERSION} is expected"))
+        problems.append((("apiVersion",), f"found {describe_value(version)}; {names.API_VERSION} is expected"))
     if kind != names.KIND:
-        findings.append((("kind",), f"found {describe_value(kind)}; {names.KIND} is expected"))
-    return findings
+        problems.append((("kind",), f"found {describe_value(kind)}; {names.KIND} is expected"))
+    return problems
 
 
 def _describe_name(value: JSON) -> str:
     return quote(value) if isinstance(value, str) else describe_value(value)
 
 
-def _find_unknown_top_level_fields(value: Mapping[str, JSON]) -> list[Finding]:
+def _find_unknown_top_level_fields(value: Mapping[str, JSON]) -> list[PathProblem]:
     return [
         ((key,), partial(build_unknown_field_message, key, _TOP_LEVEL_FIELDS))
         for key in value
@@ -117,7 +117,7 @@ def _find_unknown_top_level_fields(value: Mapping[str, JSON]) -> list[Finding]:
     ]
 
 
-def _find_metadata_problems(metadata: JSON) -> list[Finding]:
+def _find_metadata_problems(metadata: JSON) -> list[PathProblem]:
     if metadata is None:
         return [(("metadata", "name"), f"missing, and required: {names.NAME_MESSAGE}")]
     if not isinstance(metadata, dict):
@@ -127,25 +127,25 @@ def _find_metadata_problems(metadata: JSON) -> list[Finding]:
                 f"found {describe_value(metadata)}; fields are expected: name, namespace, labels, annotations",
             )
         ]
-    findings: list[Finding] = [
+    problems: list[PathProblem] = [
         (("metadata", key), partial(build_unknown_field_message, key, names.METADATA_FIELDS))
         for key in metadata
         if key not in names.METADATA_FIELDS
     ]
     name = metadata.get("name")
     if name is None:
-        findings.append((("metadata", "name"), f"missing, and required: {names.NAME_MESSAGE}"))
+        problems.append((("metadata", "name"), f"missing, and required: {names.NAME_MESSAGE}"))
     elif not _matches(name, names.NAME_PATTERN, names.MAX_NAME_CHARS):
-        findings.append((("metadata", "name"), f"found {describe_value(name)}; {names.NAME_MESSAGE}"))
+        problems.append((("metadata", "name"), f"found {describe_value(name)}; {names.NAME_MESSAGE}"))
     namespace = metadata.get("namespace")
     if namespace is not None and not _matches(namespace, names.NAMESPACE_PATTERN, names.MAX_NAMESPACE_CHARS):
-        findings.append((("metadata", "namespace"), f"found {describe_value(namespace)}; a DNS label is expected"))
-    for key, kind, expected in _SERVER_FIELDS:
-        if metadata.get(key) is not None and type(metadata[key]) is not kind:
-            findings.append(
+        problems.append((("metadata", "namespace"), f"found {describe_value(namespace)}; a DNS label is expected"))
+    for key, value_type, expected in _SERVER_FIELDS:
+        if metadata.get(key) is not None and type(metadata[key]) is not value_type:
+            problems.append(
                 (("metadata", key), f"found {describe_value(metadata[key])}; {expected} is expected, or nothing")
             )
-    return findings
+    return problems
 
 
 def _read_metadata(metadata: JSON) -> Metadata:
@@ -170,7 +170,7 @@ def _drop_nulls(value: JSON, path: FieldPath) -> JSON:
     return {key: item for key, item in fields.items() if item is not None or find_schema((*path, key)) is None}
 
 
-def _read_spec(value: JSON, rules: Sequence[Rule]) -> tuple[Spec | None, list[Finding]]:
+def _read_spec(value: JSON, rules: Sequence[Rule]) -> tuple[Spec | None, list[PathProblem]]:
     if value is None:
         return None, [(("spec",), "missing, and required: the job's command, code, data and settings")]
     if not isinstance(value, dict):
@@ -179,16 +179,16 @@ def _read_spec(value: JSON, rules: Sequence[Rule]) -> tuple[Spec | None, list[Fi
     if size > MAX_SPEC_BYTES:
         return None, [(("spec",), f"found {size} bytes; at most {MAX_SPEC_BYTES} are allowed: move the data to a file")]
     truncated_value, length_problems = truncate_lists(value)
-    spec, findings = _parse_spec(truncated_value)
+    spec, problems = _parse_spec(truncated_value)
     if spec is not None and not length_problems:
         return spec, _find_violations(spec, rules)
-    findings = [*length_problems, *findings]
+    problems = [*length_problems, *problems]
     # Check the rules on the spec without its invalid fields.
-    valid_fields, positions = _remove_invalid(truncated_value, [path for path, _ in findings])
+    valid_fields, positions = _remove_invalid(truncated_value, [path for path, _ in problems])
     spec_without_invalid, _ = _parse_spec(valid_fields)
-    removed_fields = {path[1] for path, _ in findings} - positions.keys()
+    removed_fields = {path[1] for path, _ in problems} - positions.keys()
     violations = [] if spec_without_invalid is None else _find_violations(spec_without_invalid, rules)
-    return None, findings + [
+    return None, problems + [
         (_restore_path(path, positions), text) for path, text in violations if path[1] not in removed_fields
     ]
 
@@ -225,7 +225,7 @@ def _restore_path(path: FieldPath, positions: Mapping[str, list[int]]) -> FieldP
     return path
 
 
-def _parse_spec(value: dict[str, JSON]) -> tuple[Spec | None, list[Finding]]:
+def _parse_spec(value: dict[str, JSON]) -> tuple[Spec | None, list[PathProblem]]:
     # Validate JSON text, because pydantic's strict mode rejects Python lists for tuples.
     try:
         return Spec.model_validate_json(json.dumps(value), by_alias=True, by_name=False), []
@@ -257,7 +257,7 @@ def _resolve_location(loc: tuple[str | int, ...], value: JSON, *, missing: bool)
     return tuple(path)
 
 
-def _find_violations(spec: Spec, rules: Sequence[Rule]) -> list[Finding]:
+def _find_violations(spec: Spec, rules: Sequence[Rule]) -> list[PathProblem]:
     return [
         (("spec", *violation.path), f"found {violation.finding}; {rule.message}")
         for rule in rules
@@ -265,12 +265,12 @@ def _find_violations(spec: Spec, rules: Sequence[Rule]) -> list[Finding]:
     ]
 
 
-def _build_error(document: Document, findings: Iterable[Finding]) -> InvalidResource:
-    sorted_findings = sorted(
-        ((document.find_line(path), path, text) for path, text in findings), key=lambda entry: entry[0] or 0
+def _build_error(document: Document, problems: Iterable[PathProblem]) -> InvalidResource:
+    sorted_problems = sorted(
+        ((document.find_line(path), path, text) for path, text in problems), key=lambda entry: entry[0] or 0
     )
-    problems = (
+    field_problems = (
         FieldProblem(path=format_path(path), message=text if isinstance(text, str) else text(), line=line)
-        for line, path, text in sorted_findings[:MAX_PROBLEMS]
+        for line, path, text in sorted_problems[:MAX_PROBLEMS]
     )
-    return InvalidResource(tuple(problems), document.source, max(0, len(sorted_findings) - MAX_PROBLEMS))
+    return InvalidResource(tuple(field_problems), document.source, max(0, len(sorted_problems) - MAX_PROBLEMS))

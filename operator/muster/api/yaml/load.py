@@ -28,7 +28,7 @@ class _Chunk:
     lines_before: int
 
 
-def load(text: str, source: str) -> list[Document]:
+def load_documents(text: str, source: str) -> list[Document]:
     """Return all documents of `text` that are not empty. `source` is the file's name in messages.
 
     The text is a stream of JSON objects or of YAML documents between lines of `---`. Raises `NotReadable`.
@@ -50,10 +50,10 @@ def load(text: str, source: str) -> list[Document]:
     return documents
 
 
-def load_bytes(data: bytes, source: str) -> list[Document]:
-    """Do the same as `load` for a file's bytes. Raises `NotReadable` also for bytes that are not UTF-8."""
+def decode_documents(data: bytes, source: str) -> list[Document]:
+    """Decode a file's bytes, and load its documents. Raises `NotReadable` also for bytes that are not UTF-8."""
     try:
-        return load(data.decode("utf-8"), source)
+        return load_documents(data.decode("utf-8"), source)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise NotReadable(source, line, f"byte {data[error.start]:#04x} is not UTF-8; save the file as UTF-8") from None

@@ -47,7 +47,7 @@ class ParseError(ValueError):
 
 
 class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
-    """PyYAML's parser without its scalar types. It only marks plain scalars."""
+    """PyYAML's parser without its scalar types: it gives all plain scalars the tag `plain`."""
 
     def __init__(self, text: str) -> None:
         Reader.__init__(self, text)
@@ -101,7 +101,7 @@ def read_yaml(text: str) -> tuple[JSON, dict[FieldPath, int]] | None:
     try:
         return node_reader.read_value(node, ()), node_reader.lines
     except RecursionError:
-        raise ParseError("values are nested too deeply", _line(node)) from None
+        raise ParseError("values are nested too deeply", _get_line(node)) from None
 
 
 class _NodeReader:
@@ -115,12 +115,12 @@ class _NodeReader:
     def read_value(self, node: Node, path: FieldPath) -> JSON:
         self._remaining_values -= 1
         if self._remaining_values < 0:
-            raise ParseError(f"more than {MAX_VALUES} values, including repeated anchors", _line(node))
-        self.lines.setdefault(path, _line(node))
+            raise ParseError(f"more than {MAX_VALUES} values, including repeated anchors", _get_line(node))
+        self.lines.setdefault(path, _get_line(node))
         if isinstance(node, ScalarNode):
             return _read_scalar(node)
         if id(node) in self._parent_ids:
-            raise ParseError("an anchor's value contains itself", _line(node))
+            raise ParseError("an anchor's value contains itself", _get_line(node))
         self._parent_ids.add(id(node))
         try:
             return self._read_map(node, path) if isinstance(node, MappingNode) else self._read_list(node, path)
@@ -144,20 +144,22 @@ class _NodeReader:
                 continue
             key = _read_key(key_node)
             if key in key_lines:
-                raise ParseError(f"the key {quote(key)} occurs twice, first on line {key_lines[key]}", _line(key_node))
-            key_lines[key] = _line(key_node)
+                raise ParseError(
+                    f"the key {quote(key)} occurs twice, first on line {key_lines[key]}", _get_line(key_node)
+                )
+            key_lines[key] = _get_line(key_node)
             self.lines[(*path, key)] = key_lines[key]
             result[key] = self.read_value(value_node, (*path, key))
         return result
 
     def _merge(self, merged: JSON, result: dict[str, JSON], key_lines: dict[str, int], node: Node) -> None:
         if not isinstance(merged, dict):
-            raise ParseError("<< needs a map, or a list of maps", _line(node))
+            raise ParseError("<< needs a map, or a list of maps", _get_line(node))
         for key, value in merged.items():
-            # With kubectl a later << overrides the key, in YAML the key overrides <<. They agree if << comes first.
+            # In kubectl a later << overrides the key, but in YAML the key overrides <<. Both agree if << comes first.
             if key in key_lines:
                 raise ParseError(
-                    f"<< comes after the key {quote(key)} and also contains it; write << first", _line(node)
+                    f"<< comes after the key {quote(key)} and also contains it; write << first", _get_line(node)
                 )
             result[key] = value
 
@@ -175,7 +177,7 @@ def _find_merged_nodes(node: Node) -> Iterator[Node]:
 
 def _read_key(node: Node) -> str:
     if not isinstance(node, ScalarNode):
-        raise ParseError("a key is a list or a map; keys must be text", _line(node))
+        raise ParseError("a key is a list or a map; keys must be text", _get_line(node))
     raw: str = node.value
     value = _read_scalar(node)
     if isinstance(value, str):
@@ -186,13 +188,13 @@ def _read_key(node: Node) -> str:
         return raw
     # kubectl would silently rename the field: y becomes true, and 010 becomes 8.
     kind = "null" if value is None else "a truth value" if isinstance(value, bool) else "a number"
-    raise ParseError(f"YAML reads the key {quote(raw)} as {kind}; put it in quotes", _line(node))
+    raise ParseError(f"YAML reads the key {quote(raw)} as {kind}; put it in quotes", _get_line(node))
 
 
 def _read_scalar(node: ScalarNode) -> Scalar:
     text: str = node.value
     if any("\ud800" <= char <= "\udfff" for char in text):
-        raise ParseError("the text contains half of a surrogate pair, which is not a character", _line(node))
+        raise ParseError("the text contains half of a surrogate pair, which is not a character", _get_line(node))
     try:
         if node.tag == _PLAIN:
             return resolve_scalar(text)
@@ -203,9 +205,9 @@ def _read_scalar(node: ScalarNode) -> Scalar:
         if node.tag in _TAG_TYPES:
             return _read_tagged_scalar(node, text)
     except NotJSON as error:
-        raise ParseError(str(error), _line(node)) from None
+        raise ParseError(str(error), _get_line(node)) from None
     except (binascii.Error, UnicodeDecodeError):
-        raise ParseError("!!binary needs UTF-8 text, encoded in base64", _line(node)) from None
+        raise ParseError("!!binary needs UTF-8 text, encoded in base64", _get_line(node)) from None
     raise _build_tag_error(node)
 
 
@@ -214,19 +216,19 @@ def _read_tagged_scalar(node: ScalarNode, text: str) -> Scalar:
     types = _TAG_TYPES[node.tag]
     is_wrong_bool = isinstance(value, bool) and bool not in types
     if not isinstance(value, types) or is_wrong_bool or (node.tag == _TIMESTAMP and not _DATE.fullmatch(text)):
-        raise ParseError(f"{quote(text)} is not a {_abbreviate_tag(node.tag)}", _line(node))
+        raise ParseError(f"{quote(text)} is not a {_abbreviate_tag(node.tag)}", _get_line(node))
     return value
 
 
 def _build_tag_error(node: Node) -> ParseError:
-    return ParseError(f"the tag {_abbreviate_tag(node.tag)} is not supported; remove it", _line(node))
+    return ParseError(f"the tag {_abbreviate_tag(node.tag)} is not supported; remove it", _get_line(node))
 
 
 def _abbreviate_tag(tag: str) -> str:
     return tag.replace("tag:yaml.org,2002:", "!!")
 
 
-def _line(node: Node) -> int:
+def _get_line(node: Node) -> int:
     return int(node.start_mark.line) + 1
 
 

@@ -51,12 +51,12 @@ class _ReadableDumper(yaml.SafeDumper):
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML defines the parameter
         return True
 
-    def text(self, text: str) -> ScalarNode:
+    def represent_text(self, text: str) -> ScalarNode:
         """Quote text such as `y` and `3e-5`, which PyYAML does not quote and kubectl would read as true or a number."""
         return self.represent_scalar("tag:yaml.org,2002:str", text, style=_choose_style(text))
 
 
-_ReadableDumper.add_representer(str, _ReadableDumper.text)
+_ReadableDumper.add_representer(str, _ReadableDumper.represent_text)
 
 
 def _choose_style(text: str) -> str | None:

@@ -11,7 +11,7 @@ from muster.api.document import Document
 from muster.api.field_problems import InvalidResource
 from muster.api.validation.validate import is_job
 from muster.api.validation.validate import validate as validate_document
-from muster.api.yaml.load import NotReadable, load_bytes
+from muster.api.yaml.load import NotReadable, decode_documents
 from muster.cli.backends import commands_of
 from muster.cli.config_file import check_with_config
 from muster.cli.job_source import read_source, source_name
@@ -29,7 +29,7 @@ def check_file(name: str, config: OperatorConfig | None = None) -> int:
     """Check one file, report its problems, and return the exit code."""
     source = source_name(name)
     try:
-        documents = load_bytes(read_source(name), source)
+        documents = decode_documents(read_source(name), source)
     except OSError as error:
         typer.echo(f"{source}: {error.strerror}", err=True)
         return _UNREADABLE

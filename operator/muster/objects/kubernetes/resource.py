@@ -14,7 +14,7 @@ from muster.api.status.reader import read_status
 from muster.api.status.rules import find_status_problems
 from muster.api.status.status import Status
 from muster.api.timestamps import parse_timestamp
-from muster.api.validation.all_rules import LASTING_RULES, RULES
+from muster.api.validation.all_rules import RULES, RULES_AFTER_START
 from muster.api.validation.validate import MAX_SPEC_BYTES, validate
 from muster.objects.kubernetes.job_source import MISSING_MEMORY, parse_part
 from muster.objects.kubernetes.kinds import Object
@@ -118,7 +118,7 @@ def _read_job(source: Object, missing: Mapping[str, str], status: Status) -> Job
         return InvalidResource((FieldProblem("", missing[MISSING_MEMORY]),), reason=NO_ROOM)
     if "spec" in missing:
         return InvalidResource((FieldProblem("spec", f"{missing['spec']}. {_SPEC_REMEDY}"),))
-    rules = LASTING_RULES if status.was_ever_started else RULES
+    rules = RULES_AFTER_START if status.was_ever_started else RULES
     try:
         return validate(Document({**source, "spec": dict(parse_part(source, "spec"))}, "the resource"), rules)
     except InvalidResource as invalid:

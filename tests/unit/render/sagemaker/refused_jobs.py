@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from muster.api.document import JSON
-from muster.api.yaml.load import load
+from muster.api.yaml.load import load_documents
 from unit.render.sagemaker.builders import sagemaker_spec
 
 _TABLE = Path(__file__).with_suffix(".yaml")
@@ -20,7 +20,7 @@ class RefusedJob:
 
 
 def _rows() -> list[RefusedJob]:
-    (document,) = load(_TABLE.read_text(encoding="utf-8"), _TABLE.name)
+    (document,) = load_documents(_TABLE.read_text(encoding="utf-8"), _TABLE.name)
     table = document.value if isinstance(document.value, list) else []
     return [_row(entry) for entry in table if isinstance(entry, dict)]
 

@@ -12,7 +12,7 @@ import pytest
 
 from muster.api.document import JSON, Document
 from muster.api.validation.validate import validate
-from muster.api.yaml.load import load
+from muster.api.yaml.load import load_documents
 from muster.cli.render.training_request import build_request
 from muster.render.sagemaker.request.training_request import Fields
 
@@ -46,7 +46,7 @@ def read(text: str) -> JSON:
 
 @pytest.mark.parametrize("path", JOBS, ids=[path.stem for path in JOBS])
 def test_the_request_means_the_same(path: Path) -> None:
-    (document,) = load(path.read_text(), path.name)
+    (document,) = load_documents(path.read_text(), path.name)
     applied = build_request(validate(document), "us-west-2")
     held = build_request(validate(Document(served(document.value))), "us-west-2")
     assert meaning(held.body) == meaning(applied.body)

@@ -172,11 +172,11 @@ def _is_file(name: str) -> bool:
 
 
 def _build_mpi_distribution(spec: Spec, _: SageMaker) -> Distribution:
-    return Distribution(mpi=SageMakerMpi(custom_mpi_options=shlex.join(spec.launcher.chosen_launcher.arguments())))
+    return Distribution(mpi=SageMakerMpi(custom_mpi_options=shlex.join(spec.launcher.chosen_launcher.list_arguments())))
 
 
 def _build_torchrun_distribution(spec: Spec, block: SageMaker) -> Distribution | None:
-    if spec.launcher.chosen_launcher.arguments() or find_torchrun_problem(spec, block) is not None:
+    if spec.launcher.chosen_launcher.list_arguments() or find_torchrun_problem(spec, block) is not None:
         return None
     # The toolkit would start a separate torchrun, with its own world, in each group.
     return Distribution(torch_distributed=Switch()) if len(block.instance_groups) <= 1 else None

@@ -8,11 +8,11 @@ from muster.api.spec.job import Spec
 from muster.api.spec.sagemaker.distribution import Distribution
 from muster.api.spec.sagemaker.spec import SageMaker
 
-DISTRIBUTION: FieldPath = ("sagemaker", "distribution")
+DISTRIBUTION_PATH: FieldPath = ("sagemaker", "distribution")
 
 SCHEMA_PATHS = ("spec.sagemaker.distribution",)
 
-FIELDS = {
+STRATEGY_FIELDS = {
     "torchDistributed": "torch_distributed",
     "pytorchDdp": "pytorch_ddp",
     "dataParallel": "data_parallel",
@@ -32,12 +32,12 @@ def list_distributions(spec: Spec) -> Iterator[tuple[SageMaker, Distribution]]:
 
 def list_strategies(distribution: Distribution) -> list[str]:
     """Return the names of the strategies that are set, including disabled ones."""
-    return [name for name, field in FIELDS.items() if getattr(distribution, field) is not None]
+    return [name for name, field in STRATEGY_FIELDS.items() if getattr(distribution, field) is not None]
 
 
 def is_enabled(distribution: Distribution, strategy: str) -> bool:
     """Whether the strategy is set and enabled."""
-    options = getattr(distribution, FIELDS[strategy])
+    options = getattr(distribution, STRATEGY_FIELDS[strategy])
     return options is not None and bool(options.enabled)
 
 

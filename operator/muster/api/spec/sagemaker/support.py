@@ -37,7 +37,7 @@ LAST_TENSORFLOW_WITHOUT_SCRIPTS = (1, 10, 0)
 IMAGE_WITHOUT_PARALLEL_LIBRARIES = "2.0.1-gpu-py310-cu121"
 """Source: Framework.UNSUPPORTED_DLC_IMAGE_FOR_SM_PARALLELISM."""
 
-P5 = "p5.48xlarge"
+P5_INSTANCE_TYPE = "p5.48xlarge"
 """On this type smdistributed works only with torchDistributed. Source: estimator.py, _distribution_configuration."""
 
 REGIONS_WITHOUT_DEBUGGER = (

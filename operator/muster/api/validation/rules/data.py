@@ -117,7 +117,7 @@ _VOLUME_PATHS = ("spec.inputs[].volume", *_WRITABLE_PATHS)
 DATA_RULES = (
     Rule(
         schema_paths=("spec.inputs",),
-        why="Two channels would share one variable, and ranks would read the wrong data.",
+        rationale="Two channels would share one variable, and ranks would read the wrong data.",
         message="channels that differ only in case or in . _ - share one SM_CHANNEL_ variable; rename one",
         find_violations=_check_channel_variables,
         cel="self.all(a, self.exists_one(b, b.name.replace('-', '_').replace('.', '_').upperAscii()"
@@ -125,13 +125,13 @@ DATA_RULES = (
     ),
     Rule(
         schema_paths=("spec.metrics[].regex",),
-        why="muster matches the expression against every line that the ranks write.",
+        rationale="muster matches the expression against every line that the ranks write.",
         message="a regular expression of Python's re with a group around the number",
         find_violations=_check_metric_regexes,
     ),
     Rule(
         schema_paths=("spec.inputs[]",),
-        why="With two locations, the ranks could read only one of them.",
+        rationale="With two locations, the ranks could read only one of them.",
         message="exactly one of volume, s3 and sagemaker.fileSystem must be set",
         find_violations=_check_one_data_source,
         cel="[has(self.volume), has(self.s3), has(self.sagemaker) && has(self.sagemaker.fileSystem)]"
@@ -139,36 +139,36 @@ DATA_RULES = (
     ),
     Rule(
         schema_paths=("spec.output",),
-        why="With two locations, muster could write to only one of them.",
+        rationale="With two locations, muster could write to only one of them.",
         message="exactly one of volume and s3 must be set",
         find_violations=_check_one_output,
         cel="has(self.volume) != has(self.s3)",
     ),
     Rule(
         schema_paths=("spec.checkpoint",),
-        why="The volume and S3 would hold different checkpoints, and a restart has to resume from one of them.",
+        rationale="The volume and S3 would hold different checkpoints, and a restart has to resume from one of them.",
         message="at most one of volume and s3 may be set",
         find_violations=_check_one_checkpoint,
         cel="!has(self.volume) || !has(self.s3)",
     ),
     Rule(
         schema_paths=("spec.inputs[].s3.uri", "spec.checkpoint.s3", "spec.output.s3"),
-        why="Several programs read the URI, and all of them must derive the same bucket and key.",
+        rationale="Several programs read the URI, and all of them must derive the same bucket and key.",
         message=s3_uri.MESSAGE,
         find_violations=_check_s3_uris,
         cel=s3_uri.CEL,
     ),
     Rule(
         schema_paths=_VOLUME_PATHS,
-        why="A channel without data is an empty folder, and scripts would read it as an empty data set.",
+        rationale="A channel without data is an empty folder, and scripts would read it as an empty data set.",
         message=f"exactly one of {', '.join(_SOURCES)} must be set, for example hostPath: {{path: /data}}",
         find_violations=_check_one_source,
         cel=f"[{', '.join(f'has(self.{name})' for name in _SOURCES)}].exists_one(chosen, chosen)",
     ),
     Rule(
         schema_paths=_WRITABLE_PATHS,
-        why="Kubernetes mounts ConfigMaps and Secrets read-only, so the first checkpoint would fail, hours into the "
-        "job.",
+        rationale="Kubernetes mounts ConfigMaps and Secrets read-only, so the first checkpoint would fail, hours "
+        "into the job.",
         message="a configMap or secret can't be written to; name a hostPath, persistentVolumeClaim or nfs",
         find_violations=_check_read_only_sources,
         cel="!has(self.configMap) && !has(self.secret)",
@@ -177,7 +177,7 @@ DATA_RULES = (
         schema_paths=tuple(
             f"{volume_path}.{path}" for volume_path in _VOLUME_PATHS for path in ("hostPath.path", "nfs.path")
         ),
-        why="A relative path would depend on where muster was started, and .. leads out of the intended folder.",
+        rationale="A relative path would depend on where muster was started, and .. leads out of the intended folder.",
         message="the path must begin with / and must not contain ..; write it in full",
         find_violations=_check_volume_paths,
         cel=_ABSOLUTE_CEL,

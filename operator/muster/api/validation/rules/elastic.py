@@ -57,21 +57,21 @@ _NOT_ELASTIC = "!has(self.elastic)"
 ELASTIC_RULES = (
     Rule(
         schema_paths=("spec",),
-        why="The job could neither start with this number of nodes nor change to it.",
+        rationale="The job could neither start with this number of nodes nor change to it.",
         message="nodes must be at least elastic.minNodes and at most elastic.maxNodes; change one of them",
         find_violations=_check_limits,
         cel=f"{_NOT_ELASTIC} || self.elastic.minNodes <= self.nodes && self.nodes <= self.elastic.maxNodes",
     ),
     Rule(
         schema_paths=("spec",),
-        why="A training job has a fixed number of instances.",
+        rationale="A training job has a fixed number of instances.",
         message=f"elastic works only with backend: {' or '.join(list_backends_with_collector())}; remove the field",
         find_violations=_check_backend,
         cel=" || ".join((_NOT_ELASTIC, *(f"self.backend == '{name}'" for name in list_backends_with_collector()))),
     ),
     Rule(
         schema_paths=("spec",),
-        why="Without restarts, the loss of a node ends the job.",
+        rationale="Without restarts, the loss of a node ends the job.",
         message="an elastic job continues after the loss of a node only by a restart; set failurePolicy, for example "
         "failurePolicy: {maxRestarts: 3}",
         find_violations=_check_failure_policy,
@@ -79,7 +79,7 @@ ELASTIC_RULES = (
     ),
     Rule(
         schema_paths=("spec",),
-        why="This scope also replaces the pods of nodes that are not lost.",
+        rationale="This scope also replaces the pods of nodes that are not lost.",
         message="restartScope: Pods replaces all pods at each restart, so that no node stays ready; use "
         "restartScope: InPlace, or remove elastic",
         find_violations=_check_restart_scope,
@@ -87,14 +87,14 @@ ELASTIC_RULES = (
     ),
     Rule(
         schema_paths=("spec",),
-        why="After the loss of a node, a spare would replace it and elastic would continue without it.",
+        rationale="After the loss of a node, a spare would replace it and elastic would continue without it.",
         message="spares keep the number of nodes, elastic changes it; remove one of them",
         find_violations=_check_spares,
         cel=f"{_NOT_ELASTIC} || self.spares == 0",
     ),
     Rule(
         schema_paths=("spec",),
-        why="An override belongs to a node rank, and a node's rank changes with the members.",
+        rationale="An override belongs to a node rank, and a node's rank changes with the members.",
         message="any node of an elastic job may have any node rank, so all pods have to be equal; move the fields to "
         "spec.template, or remove elastic",
         find_violations=_check_overrides,
@@ -102,14 +102,14 @@ ELASTIC_RULES = (
     ),
     Rule(
         schema_paths=("spec",),
-        why="Kueue counts the pods of a group and waits for a missing one.",
+        rationale="Kueue counts the pods of a group and waits for a missing one.",
         message="Kueue admits a fixed number of pods; use another queue, or remove elastic",
         find_violations=_check_kueue,
         cel=f"{_NOT_ELASTIC} || !has(self.queue) || !has(self.queue.kueue)",
     ),
     Rule(
         schema_paths=("spec",),
-        why="After the loss of a node, no other node would have its part of the data.",
+        rationale="After the loss of a node, no other node would have its part of the data.",
         message="each node downloads its part once, before the number of nodes changes; use "
         "distribution: FullyReplicated, or remove elastic",
         find_violations=_check_sharded_inputs,

@@ -71,13 +71,13 @@ def _is_quantity(quantity: JSON) -> bool:
 ENVIRONMENT_RULES = (
     Rule(
         schema_paths=("spec",),
-        why="The system ends a string at a null character, so the rest of the string would be lost.",
+        rationale="The system ends a string at a null character, so the rest of the string would be lost.",
         message="the null character can't be part of a program's arguments or environment; remove it",
         find_violations=_check_null_characters,
     ),
     Rule(
         schema_paths=("spec.env[].name",),
-        why="Ranks whose world size or rendezvous differs from their peers' wait forever.",
+        rationale="Ranks whose world size or rendezvous differs from their peers' wait forever.",
         message="muster sets this variable itself; choose another name",
         find_violations=_check_reserved_variables,
         cel=f"!(self in [{', '.join(repr(name) for name in RENDEZVOUS_VARIABLES)}])"
@@ -85,26 +85,26 @@ ENVIRONMENT_RULES = (
     ),
     Rule(
         schema_paths=("spec.env[]",),
-        why="muster would ignore one of the two values.",
+        rationale="muster would ignore one of the two values.",
         message="a variable has value or valueFrom, not both; remove one",
         find_violations=_check_two_values,
         cel="!has(self.valueFrom) || self.value == ''",
     ),
     Rule(
         schema_paths=("spec.env[].valueFrom",),
-        why="The variable would be empty, or the API server would reject each pod.",
+        rationale="The variable would be empty, or the API server would reject each pod.",
         message=f"exactly one of {', '.join(_REFERENCES)} is needed, with its fields, as in a container",
         find_violations=_check_references,
     ),
     Rule(
         schema_paths=("spec.hyperparameters",),
-        why="muster appends hyperparameters as --name value, and other names would change neighbouring arguments.",
+        rationale="muster appends hyperparameters as --name value. Other names would change the arguments beside them.",
         message="a name has 1 to 256 characters, none of them a space or =, and doesn't begin with a dash",
         find_violations=_check_hyperparameter_names,
     ),
     Rule(
         schema_paths=("spec.resources",),
-        why="The API server would reject every pod.",
+        rationale="The API server would reject every pod.",
         message="a quantity is a number that is not negative, maybe with a unit: 8, 0.5, 500m, 64Gi",
         find_violations=_check_quantities,
     ),

@@ -54,7 +54,7 @@ _UNSET_FIELDS_CEL = (
 FAILURE_POLICY_RULES = (
     Rule(
         schema_paths=("spec",),
-        why="muster would ignore these fields.",
+        rationale="muster would ignore these fields.",
         message="failurePolicy.windowSeconds, maxDisruptions, hangTimeoutSeconds, restartScope, fenceSeconds and rules "
         f"work only with backend: {' or '.join(list_backends_with_collector())} so far; remove them",
         find_violations=_check_agent_fields,
@@ -68,14 +68,14 @@ FAILURE_POLICY_RULES = (
     ),
     Rule(
         schema_paths=(_PATH,),
-        why=f"The status keeps the times of the last {MAX_HISTORY} failures only.",
+        rationale=f"The status keeps the times of the last {MAX_HISTORY} failures only.",
         message=f"with windowSeconds, maxRestarts and maxDisruptions together are at most {MAX_HISTORY}",
         find_violations=_check_window_limit,
         cel=f"!has(self.windowSeconds) || self.maxRestarts + self.maxDisruptions <= {MAX_HISTORY}",
     ),
     Rule(
         schema_paths=(f"{_PATH}.rules[]",),
-        why="An empty rule would match every failure, and the rules after it would never apply.",
+        rationale="An empty rule would match every failure, and the rules after it would never apply.",
         message="a rule names at least one of exitCodes, signals, reasons, ranks and nodes",
         find_violations=_check_empty_rules,
         cel=" || ".join(

@@ -1,4 +1,4 @@
-"""The forms of `spec.network.interface`."""
+"""Validate `spec.network.interface`."""
 
 import ipaddress
 import re

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from muster.api.document import quote
-from muster.api.spec.job import MAX_WORLD, Spec
+from muster.api.spec.job import MAX_WORLD_SIZE, Spec
 from muster.api.spec.launcher import list_launcher_types
 from muster.api.validation.rule import Rule, Violation
 from muster.api.validation.rules import interfaces
@@ -51,7 +51,7 @@ def _is_torchrun_option(argument: str) -> bool:
 
 
 def _check_launchers(spec: Spec) -> Iterator[Violation]:
-    launcher_names = spec.launcher.configured_launchers()
+    launcher_names = spec.launcher.list_configured_launchers()
     if len(launcher_names) != 1:
         yield Violation(("launcher",), " and ".join(launcher_names) or "none of them")
 
@@ -83,7 +83,7 @@ def _check_unsplit_command(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_launcher_in_launcher(spec: Spec) -> Iterator[Violation]:
-    if any(launcher.command_starts_ranks for launcher in spec.launcher.configured_launchers().values()):
+    if any(launcher.command_starts_ranks for launcher in spec.launcher.list_configured_launchers().values()):
         return
     if posixpath.basename(spec.command[0]) in _LAUNCHER_COMMANDS:
         yield Violation(("command", 0), quote(spec.command[0]))
@@ -105,7 +105,7 @@ def _find_module(command: Sequence[str]) -> int | None:
 
 
 def _check_mpirun_in_launcher(spec: Spec) -> Iterator[Violation]:
-    accepts_mpirun = any(launcher.accepts_mpirun for launcher in spec.launcher.configured_launchers().values())
+    accepts_mpirun = any(launcher.accepts_mpirun for launcher in spec.launcher.list_configured_launchers().values())
     if not accepts_mpirun and is_mpirun(spec.command[0]):
         yield Violation(("command", 0), quote(spec.command[0]))
 
@@ -122,7 +122,7 @@ def _check_interface(spec: Spec) -> Iterator[Violation]:
 
 
 def _check_world(spec: Spec) -> Iterator[Violation]:
-    if spec.procs_per_node != "Auto" and spec.max_nodes * spec.procs_per_node > MAX_WORLD:
+    if spec.procs_per_node != "Auto" and spec.max_nodes * spec.procs_per_node > MAX_WORLD_SIZE:
         yield Violation(("nodes",), f"{spec.max_nodes} nodes of {spec.procs_per_node} ranks")
 
 
@@ -137,13 +137,17 @@ def _build_has_any_cel(names: Iterable[str]) -> str:
     return " || ".join(f"has(self.launcher.{name})" for name in names)
 
 
-_STARTS_RANKS_CEL = _build_has_any_cel(name for name, kind in _LAUNCHERS.items() if kind.command_starts_ranks)
-_ACCEPTS_MPIRUN_CEL = _build_has_any_cel(name for name, kind in _LAUNCHERS.items() if kind.accepts_mpirun)
+_STARTS_RANKS_CEL = _build_has_any_cel(
+    name for name, launcher_type in _LAUNCHERS.items() if launcher_type.command_starts_ranks
+)
+_ACCEPTS_MPIRUN_CEL = _build_has_any_cel(
+    name for name, launcher_type in _LAUNCHERS.items() if launcher_type.accepts_mpirun
+)
 
 LAUNCH_RULES = (
     Rule(
         schema_paths=("spec.launcher",),
-        why="Two launchers would start the ranks twice, and without a launcher no rank would start.",
+        rationale="Two launchers would start the ranks twice, and without a launcher no rank would start.",
         message=f"exactly one of {', '.join(_FIRST_LAUNCHERS)} and {_LAST_LAUNCHER} must be set, for example torchrun: "
         "{}",
         find_violations=_check_launchers,
@@ -151,34 +155,34 @@ LAUNCH_RULES = (
     ),
     Rule(
         schema_paths=("spec.launcher.torchrun.args[]",),
-        why="A second rendezvous or world size would contradict the one in the status.",
+        rationale="A second rendezvous or world size would contradict the one in the status.",
         message="muster sets this option of torchrun itself, from nodes, procsPerNode and command; remove it",
         find_violations=_check_torchrun_options,
         cel=f"!self.matches('^(-m.*|-h.*|--|--({_OPTION_PATTERN})(=.*)?)$')",
     ),
     Rule(
         schema_paths=("spec.launcher.torchrun.args",),
-        why="torchrun runs the first argument that is no option as the script.",
+        rationale="torchrun runs the first argument that is no option as the script.",
         message="torchrun's options begin with a dash; the script and its arguments belong in spec.command",
         find_violations=_check_torchrun_arguments,
         cel="self.size() == 0 || self[0].startsWith('-')",
     ),
     Rule(
         schema_paths=("spec.command",),
-        why="muster can't start a program without a name.",
+        rationale="muster can't start a program without a name.",
         message="the first word names the program to start",
         find_violations=_check_empty_command,
         cel=r"self.size() == 0 || self[0].matches('[^\\s]')",
     ),
     Rule(
         schema_paths=("spec.command",),
-        why="The system would search for a program with spaces in its name.",
+        rationale="The system would search for a program with spaces in its name.",
         message="write each word as a separate entry: [python, train.py]; a whole line needs a shell: [sh, -c, ...]",
         find_violations=_check_unsplit_command,
     ),
     Rule(
         schema_paths=("spec",),
-        why="Each rank would start the same number of ranks again.",
+        rationale="Each rank would start the same number of ranks again.",
         message="this command starts ranks itself: name the script (python, train.py), or use launcher: {perNode: {}}",
         find_violations=_check_launcher_in_launcher,
         cel=f"{_STARTS_RANKS_CEL} || self.command.size() == 0"
@@ -186,7 +190,7 @@ LAUNCH_RULES = (
     ),
     Rule(
         schema_paths=("spec",),
-        why="Each rank would start the same number of ranks again through mpirun.",
+        rationale="Each rank would start the same number of ranks again through mpirun.",
         message="mpirun starts ranks itself: use launcher: {mpi: {}}, with it or with the program alone",
         find_violations=_check_mpirun_in_launcher,
         cel=f"{_ACCEPTS_MPIRUN_CEL} || self.command.size() == 0 || "
@@ -194,14 +198,14 @@ LAUNCH_RULES = (
     ),
     Rule(
         schema_paths=("spec.image",),
-        why="With a stray newline, the pull fails as if the image did not exist.",
+        rationale="With a stray newline, the pull fails as if the image did not exist.",
         message="an image's name has no spaces or line ends in it; remove them",
         find_violations=_check_image,
         cel=r"!self.matches('\\s')",
     ),
     Rule(
         schema_paths=("spec.network.interface",),
-        why="The communication library would ignore an unknown form and choose an interface itself.",
+        rationale="The communication library would ignore an unknown form and choose an interface itself.",
         message="allowed are Auto, names and prefixes (eth0,ib*), exclusions (^docker,lo) and an address range "
         "(10.0.0.0/16)",
         find_violations=_check_interface,
@@ -209,10 +213,10 @@ LAUNCH_RULES = (
     ),
     Rule(
         schema_paths=("spec",),
-        why="The rank store and the status are sized for this number.",
-        message=f"a job has at most {MAX_WORLD} ranks (nodes x procsPerNode)",
+        rationale="The rank store and the status are sized for this number.",
+        message=f"a job has at most {MAX_WORLD_SIZE} ranks (nodes x procsPerNode)",
         find_violations=_check_world,
-        cel=f"type(self.procsPerNode) == string || (self.nodes * int(self.procsPerNode) <= {MAX_WORLD}"
-        f" && (!has(self.elastic) || self.elastic.maxNodes * int(self.procsPerNode) <= {MAX_WORLD}))",
+        cel=f"type(self.procsPerNode) == string || (self.nodes * int(self.procsPerNode) <= {MAX_WORLD_SIZE}"
+        f" && (!has(self.elastic) || self.elastic.maxNodes * int(self.procsPerNode) <= {MAX_WORLD_SIZE}))",
     ),
 )

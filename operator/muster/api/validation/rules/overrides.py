@@ -37,7 +37,7 @@ _LAST_NODE_CEL = "int(part.substring(part.indexOf('-') + 1))"
 OVERRIDE_RULES = (
     Rule(
         schema_paths=("spec",),
-        why="An override of a node that doesn't exist would have no effect.",
+        rationale="An override of a node that doesn't exist would have no effect.",
         message="each range goes from a lower to a higher node, below spec.nodes; the first node is 0",
         find_violations=_check_override_nodes,
         cel="!has(self.nodeOverrides) || self.nodeOverrides.all(each, each.nodes.split(',').all(part,"
@@ -45,7 +45,7 @@ OVERRIDE_RULES = (
     ),
     Rule(
         schema_paths=("spec.nodeOverrides",),
-        why="muster renders a pod for each combination and validates it with a dry run before the job starts.",
+        rationale="muster renders a pod for each combination and validates it with a dry run before the job starts.",
         message=f"at most {MAX_POD_VARIANTS} combinations of overrides are allowed, with {MAX_MERGES} overrides in "
         "total; merge overrides, or let fewer of them overlap",
         find_violations=_check_pod_variants,

@@ -54,7 +54,7 @@ _LIST_FIELDS = ("nodeSelector", "tolerations", "sameLabels")
 PLACEMENT_RULES = (
     Rule(
         schema_paths=("spec.nodePool",),
-        why="It would be status_problems whether the pool's value or the job's value of a field applies.",
+        rationale="It would be status_problems whether the pool's value or the job's value of a field applies.",
         message="set either the name of a pool or the other fields; to change fields of a named pool, use"
         " spec.template",
         find_violations=_check_name_with_fields,
@@ -69,7 +69,7 @@ PLACEMENT_RULES = (
     ),
     Rule(
         schema_paths=("spec.nodePool",),
-        why="The pod would request devices of one instance type on nodes of the other.",
+        rationale="The pod would request devices of one instance type on nodes of the other.",
         message=ONE_TYPE_MESSAGE,
         find_violations=_check_type_conflict,
         cel=f"!has(self.instanceType) || !has(self.nodeSelector) || !('{TYPE_LABEL}' in self.nodeSelector)"
@@ -77,13 +77,13 @@ PLACEMENT_RULES = (
     ),
     Rule(
         schema_paths=("spec.nodePool.instanceType",),
-        why="No Kubernetes node has such a label, so the pod would stay pending.",
+        rationale="No Kubernetes node has such a label, so the pod would stay pending.",
         message="AWS instance types are lower case, and labels are case-sensitive; write it in lower case",
         find_violations=_check_instance_type_case,
     ),
     Rule(
         schema_paths=("spec.queue",),
-        why="Two queues would wait for each other.",
+        rationale="Two queues would wait for each other.",
         message="exactly one of kueue, volcano and coscheduling must be set, for example kueue: team-a",
         find_violations=_check_queues,
         cel="[has(self.kueue), has(self.volcano), has(self.coscheduling)].exists_one(chosen, chosen)",

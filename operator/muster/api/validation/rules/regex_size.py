@@ -1,7 +1,7 @@
 """Limit the size of a metric's regular expression before Python compiles it, in one pass over its text.
 
-The time for compiling depends on the content more than on the length: under (?i), Python visits each character of a
-range in a class, up to 65,536 of them, and it parses nested groups recursively.
+The time for compiling depends more on the content than on the length. Under (?i), Python visits each character of a
+range in a class, up to 65,536 of them. It parses nested groups recursively.
 """
 
 import re

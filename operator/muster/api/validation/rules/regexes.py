@@ -68,7 +68,7 @@ def _find_structure_problem(pattern: str) -> str | None:
             position = quantifier.end()
             if pattern.startswith("+", position):
                 return "possessive quantifiers need Python 3.11 in the image; use a plain one"
-            problem = _repeat(item, *_parse_quantifier(quantifier))
+            problem = _apply_quantifier(item, *_parse_quantifier(quantifier))
             if problem is not None:
                 return problem
             position += pattern.startswith("?", position)
@@ -76,7 +76,7 @@ def _find_structure_problem(pattern: str) -> str | None:
     return None
 
 
-def _repeat(item: _Item, low: int, high: float) -> str | None:
+def _apply_quantifier(item: _Item, low: int, high: float) -> str | None:
     """Apply a quantifier (`low` to `high` times) to the item; return a problem with it, or None."""
     if item.variable_repetitions and item.variable_repetitions * high > _MAX_REPETITIONS:
         return (

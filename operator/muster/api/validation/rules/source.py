@@ -114,7 +114,7 @@ def _check_archive(spec: Spec) -> Iterator[Violation]:
 SOURCE_RULES = (
     Rule(
         schema_paths=("spec.source",),
-        why="Two sources would overwrite each other's files.",
+        rationale="Two sources would overwrite each other's files.",
         message=f"exactly one of {', '.join(_SOURCE_FIELDS)} must be set, for example inline: {{files: {{train.py: "
         "...}}",
         find_violations=_check_one_source,
@@ -122,20 +122,20 @@ SOURCE_RULES = (
     ),
     Rule(
         schema_paths=("spec.source.inline.files",),
-        why="A file must not be outside the folder for the code.",
+        rationale="A file must not be outside the folder for the code.",
         message="write relative paths of files, such as train.py and lib/data.py, without . or .. as a part",
         find_violations=_check_inline_paths,
     ),
     Rule(
         schema_paths=("spec.source.configMap.name", "spec.source.git.secretKeyRef.name"),
-        why="Kubernetes allows no other names, and the name becomes part of a request.",
+        rationale="Kubernetes allows no other names, and the name becomes part of a request.",
         message="small letters, digits, dashes and dots are expected",
         find_violations=_check_object_names,
         cel=f"self.matches('^({_NAME})$')",
     ),
     Rule(
         schema_paths=("spec.source.git.url",),
-        why="If two parsers read a URL differently, a job could reach a host that is not allowed.",
+        rationale="If two parsers read a URL differently, a job could reach a host that is not allowed.",
         message="https://host/owner/name.git is expected: https, a host of small letters, no user, password, query or"
         " escapes; a repository that needs a token names its Secret in secretKeyRef",
         find_violations=_check_git_url,
@@ -143,42 +143,42 @@ SOURCE_RULES = (
     ),
     Rule(
         schema_paths=("spec.source.git.commit",),
-        why="A branch can change, and nodes that start at different times would run different code.",
+        rationale="A branch can change, and nodes that start at different times would run different code.",
         message="a commit's full hash is expected, 40 of 0-9 and a-f: git rev-parse HEAD prints it",
         find_violations=_check_git_commit,
         cel=f"self.matches('^({_COMMIT})$')",
     ),
     Rule(
         schema_paths=("spec.source.git.path",),
-        why="A job must not read folders outside the repository.",
+        rationale="A job must not read folders outside the repository.",
         message="a folder of the repository is expected, such as training/vision, without . or .. as a part",
         find_violations=_check_git_path,
         cel=f"self == '' || self.matches('^{_FOLDER}$')",
     ),
     Rule(
         schema_paths=("spec.source.git.secretKeyRef.key",),
-        why="Kubernetes allows no other keys in a Secret.",
+        rationale="Kubernetes allows no other keys in a Secret.",
         message="letters, digits, dots, dashes and underscores are expected",
         find_violations=_check_git_secret_key,
         cel=f"self.matches('^{_KEY}$')",
     ),
     Rule(
         schema_paths=("spec.source.git.username",),
-        why="The user name becomes part of an HTTP header, in which a colon ends it.",
+        rationale="The user name becomes part of an HTTP header, in which a colon ends it.",
         message="letters, digits and . _ @ + - are expected; a token belongs in a Secret",
         find_violations=_check_git_username,
         cel=f"self.matches('^{_USERNAME}$')",
     ),
     Rule(
         schema_paths=("spec.source.git",),
-        why="A user name without a token has no effect.",
+        rationale="A user name without a token has no effect.",
         message="set secretKeyRef to the Secret with the token, {name: ..., key: ...}, or remove username",
         find_violations=_check_username_without_token,
         cel="!has(self.username) || has(self.secretKeyRef)",
     ),
     Rule(
         schema_paths=("spec.source.s3.uri",),
-        why="SageMaker's containers get the archive unchanged, and can read only .tar.gz.",
+        rationale="SageMaker's containers get the archive unchanged, and can read only .tar.gz.",
         message=f"an archive that ends in .tar.gz is expected; {s3_uri.MESSAGE}",
         find_violations=_check_archive,
         cel=f"{s3_uri.CEL} && self.endsWith('.tar.gz')",

@@ -40,14 +40,14 @@ _NO_SPARES = "self.spares == 0"
 SPARE_RULES = (
     Rule(
         schema_paths=("spec",),
-        why="muster would ignore the spares. On SageMaker, keepAliveSeconds keeps the instances for the next attempt.",
+        rationale="muster would ignore spares. On SageMaker, keepAliveSeconds keeps instances for the next attempt.",
         message=f"spares work only with backend: {' or '.join(list_backends_with_collector())}; remove the field",
         find_violations=_check_backend,
         cel=" || ".join((_NO_SPARES, *(f"self.backend == '{name}'" for name in list_backends_with_collector()))),
     ),
     Rule(
         schema_paths=("spec",),
-        why="Without a restart no spare ever takes a node's place.",
+        rationale="Without a restart no spare ever takes a node's place.",
         message="a spare takes a node's place only when muster restarts the job; set failurePolicy, for example "
         "failurePolicy: {maxRestarts: 3}",
         find_violations=_check_failure_policy,
@@ -55,7 +55,7 @@ SPARE_RULES = (
     ),
     Rule(
         schema_paths=("spec",),
-        why="This scope replaces all pods, also the ready ones.",
+        rationale="This scope replaces all pods, also the ready ones.",
         message="restartScope: Pods replaces all pods at each restart, so that no spare is ever ready; use "
         "restartScope: InPlace, or remove spares",
         find_violations=_check_restart_scope,
@@ -63,7 +63,7 @@ SPARE_RULES = (
     ),
     Rule(
         schema_paths=("spec",),
-        why="An override belongs to a node, and a pod can't change when it takes another node's place.",
+        rationale="An override belongs to a node, and a pod can't change when it takes another node's place.",
         message="a spare must be able to take any node's place, so all pods have to be equal; move the fields to "
         "spec.template, or remove spares",
         find_violations=_check_overrides,
@@ -71,7 +71,7 @@ SPARE_RULES = (
     ),
     Rule(
         schema_paths=("spec",),
-        why="A spare downloads its data before muster decides which node it replaces.",
+        rationale="A spare downloads its data before muster decides which node it replaces.",
         message="a spare downloads its data before muster decides which node it replaces; use "
         "distribution: FullyReplicated, or remove spares",
         find_violations=_check_sharded_inputs,

@@ -22,7 +22,7 @@ def start_files(job: Job, launch: Launch) -> dict[str, bytes]:
         raise InvalidResource((FieldProblem("spec.launcher", message),))
     settings = {
         "launcher": _launcher(spec, launch),
-        "args": list(spec.launcher.chosen_launcher.arguments()),
+        "args": list(spec.launcher.chosen_launcher.list_arguments()),
         "procs": get_explicit_procs_per_node(spec) or "Auto",
         "command": list(spec.command),
     }

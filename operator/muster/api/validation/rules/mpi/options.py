@@ -1,4 +1,4 @@
-"""The options of mpirun that a job must not set, by their effect, for Open MPI and Hydra.
+"""The options of mpirun that a job must not set, for Open MPI and Hydra, grouped by their effect.
 
 The sources for Open MPI are mpirun(1) of 4.1 and prterun(1) of 5. The sources for Hydra (MPICH, Intel MPI) are
 `mpiexec -help` of MPICH 5 and "Global Hydra Options" in Intel's Developer Reference. Each option works with one dash

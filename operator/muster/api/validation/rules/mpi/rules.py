@@ -175,7 +175,7 @@ def _build_option_pattern(option_names: tuple[str, ...]) -> str:
 MPI_RULES = (
     Rule(
         schema_paths=("spec.launcher.mpi",),
-        why="Another world size or other hosts would contradict the status.",
+        rationale="Another world size or other hosts would contradict the status.",
         message="muster sets the number of ranks and their hosts, from nodes and procsPerNode; remove it, or write "
         "the whole mpirun command into spec.command",
         find_violations=_check_world_options,
@@ -183,21 +183,21 @@ MPI_RULES = (
     ),
     Rule(
         schema_paths=("spec.launcher.mpi",),
-        why="mpirun would look for sshd on the nodes, or for daemons that do not run.",
+        rationale="mpirun would look for sshd on the nodes, or for daemons that do not run.",
         message="muster's agents start the daemons on the other nodes and pass on their environment; remove it",
         find_violations=_check_remote_options,
         cel=_build_options_cel(list_remote_options, f"^({'|'.join(MCA_PARAMETERS)})$"),
     ),
     Rule(
         schema_paths=("spec.launcher.mpi",),
-        why="muster would report a job as complete although it started no rank.",
+        rationale="muster would report a job as complete although it started no rank.",
         message="with this option mpirun exits with code 0 and starts no rank; remove it",
         find_violations=_check_exit_options,
         cel=_build_options_cel(list_exit_options, f"^({'|'.join(DO_NOT_LAUNCH_SYNONYMS)})$"),
     ),
     Rule(
         schema_paths=("spec",),
-        why="muster would overwrite the variable, or mpirun would start its daemons through ssh.",
+        rationale="muster would overwrite the variable, or mpirun would start its daemons through ssh.",
         message="this variable sets how mpirun starts daemons on other nodes, which muster's agents do; remove it",
         find_violations=_check_variables,
         cel="!has(self.launcher.mpi) || !has(self.env) || !self.env.exists(variable, "
@@ -205,20 +205,20 @@ MPI_RULES = (
     ),
     Rule(
         schema_paths=("spec.launcher.mpi.args",),
-        why="mpirun runs the first argument that is no option as the program.",
+        rationale="mpirun runs the first argument that is no option as the program.",
         message="mpirun's options begin with a dash; the program and its arguments belong in spec.command",
         find_violations=_check_program_arguments,
         cel="self.size() == 0 || self[0].startsWith('-') && !self.exists(arg, arg in ['--', ':'])",
     ),
     Rule(
         schema_paths=("spec.launcher.mpi.args",),
-        why="mpirun would read the beginning of the ranks' command as the value.",
+        rationale="mpirun would read the beginning of the ranks' command as the value.",
         message="this option of mpirun lacks a value; add it, or remove the option",
         find_violations=_check_missing_value,
     ),
     Rule(
         schema_paths=("spec",),
-        why="muster adds no mpirun to which it could pass the arguments.",
+        rationale="muster adds no mpirun to which it could pass the arguments.",
         message="the command is itself an mpirun: move these options into spec.command",
         find_violations=_check_args_with_mpirun_command,
         cel="!has(self.launcher.mpi) || !has(self.launcher.mpi.args) || self.launcher.mpi.args.size() == 0"
@@ -226,21 +226,21 @@ MPI_RULES = (
     ),
     Rule(
         schema_paths=("spec",),
-        why="With a different number of ranks, the job would fail after its start.",
+        rationale="With a different number of ranks, the job would fail after its start.",
         message="the mpirun in spec.command has to start nodes x procsPerNode ranks; change one of them, or "
         "remove the option, as an elastic job must",
         find_violations=_check_command_ranks,
     ),
     Rule(
         schema_paths=("spec.command",),
-        why="Only mpi-operator mounts this file, so mpirun would fail.",
+        rationale="Only mpi-operator mounts this file, so mpirun would fail.",
         message=f"{_MPI_OPERATOR_HOSTFILE} doesn't exist here, and mpirun gets the nodes from its environment; remove "
         "it",
         find_violations=_check_command_hostfile,
     ),
     Rule(
         schema_paths=("spec.command",),
-        why="Each rank would start mpirun and do the work of the whole job.",
+        rationale="Each rank would start mpirun and do the work of the whole job.",
         message="each rank would start this mpirun; write it into spec.command without the shell, or remove it",
         find_violations=_check_nested_mpirun,
     ),

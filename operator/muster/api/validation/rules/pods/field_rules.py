@@ -93,14 +93,14 @@ _TEMPLATE_PATHS = ("spec.template", "spec.nodeOverrides[].template")
 POD_FIELD_RULES = (
     Rule(
         schema_paths=_TEMPLATE_PATHS,
-        why="The API server would reject every pod.",
+        rationale="The API server would reject every pod.",
         message="fields of a template have the names and types of a pod's fields in Kubernetes"
         f" {load_pod_schema().kubernetes}, the newest version that this muster supports; correct the field",
         find_violations=_check_pod_fields,
     ),
     Rule(
         schema_paths=_TEMPLATE_PATHS,
-        why="A container with another name is a sidecar, so the ranks would run without its settings.",
+        rationale="A container with another name is a sidecar, so the ranks would run without its settings.",
         message=f"the ranks' container is called {TRAINER_CONTAINER}; correct the name, or give a sidecar a less "
         "similar name",
         find_violations=_check_misspelt_trainer,

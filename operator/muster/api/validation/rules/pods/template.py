@@ -154,69 +154,69 @@ _TEMPLATE_PATHS = ("spec.template", "spec.nodeOverrides[].template")
 TEMPLATE_RULES = (
     Rule(
         schema_paths=_TEMPLATE_PATHS,
-        why="muster merges templates field by field.",
+        rationale="muster merges templates field by field.",
         message="write containers, volumes, env and other lists of a template as lists of fields, and metadata, spec,"
         " labels and securityContext as fields, as in a pod",
         find_violations=_check_types,
     ),
     Rule(
         schema_paths=_TEMPLATE_PATHS,
-        why="muster sets the pod's name and owner, and ignores other fields.",
+        rationale="muster sets the pod's name and owner, and ignores other fields.",
         message="a template may have metadata, with labels and annotations, and spec, as in a Deployment; remove it",
         find_violations=_check_unused_fields,
     ),
     Rule(
         schema_paths=_TEMPLATE_PATHS,
-        why="muster selects its pods by labels with this prefix.",
+        rationale="muster selects its pods by labels with this prefix.",
         message=f"the prefix {_RESERVED_PREFIX} is reserved for muster; choose another prefix",
         find_violations=_check_reserved_prefix,
     ),
     Rule(
         schema_paths=_TEMPLATE_PATHS,
-        why="The API server would reject every pod.",
+        rationale="The API server would reject every pod.",
         message="labels and annotations are text; quote it",
         find_violations=_check_metadata_values,
     ),
     Rule(
         schema_paths=_TEMPLATE_PATHS,
-        why="muster merges entries of several templates by name.",
+        rationale="muster merges entries of several templates by name.",
         message="each container, volume and variable needs a name, and each mount a name and a mountPath, as text",
         find_violations=_check_names,
     ),
     Rule(
         schema_paths=_TEMPLATE_PATHS,
-        why="A rank that restarts alone would wait forever for the other ranks.",
+        rationale="A rank that restarts alone would wait forever for the other ranks.",
         message="the kubelet must not restart containers of a job; remove the field, or write Never",
         find_violations=_check_restart_policy,
     ),
     Rule(
         schema_paths=_TEMPLATE_PATHS,
-        why="The ranks find each other by these names.",
+        rationale="The ranks find each other by these names.",
         message="muster names the pods algo-1, algo-2, ... below the job's Service; remove it",
         find_violations=_check_host_names,
     ),
     Rule(
         schema_paths=_TEMPLATE_PATHS,
-        why="The container runs muster's agent, which runs spec.command.",
+        rationale="The container runs muster's agent, which runs spec.command.",
         message=f"the command of container {TRAINER_CONTAINER} is spec.command, with spec.hyperparameters after it; "
         "remove it",
         find_violations=_check_trainer_command,
     ),
     Rule(
         schema_paths=_TEMPLATE_PATHS,
-        why="Ranks whose world size or rendezvous differs from their peers' wait forever.",
+        rationale="Ranks whose world size or rendezvous differs from their peers' wait forever.",
         message=f"muster sets this variable of container {TRAINER_CONTAINER} itself; choose another name",
         find_violations=_check_trainer_variables,
     ),
     Rule(
         schema_paths=_TEMPLATE_PATHS,
-        why="muster merges volumes by name, so two volumes with the same name would become one.",
+        rationale="muster merges volumes by name, so two volumes with the same name would become one.",
         message=f"names of volumes that begin with {_RESERVED_VOLUME_PREFIX} are reserved; choose another name",
         find_violations=_check_reserved_volumes,
     ),
     Rule(
         schema_paths=_TEMPLATE_PATHS,
-        why="The mount would hide the agent or other mounts of muster.",
+        rationale="The mount would hide the agent or other mounts of muster.",
         message="muster mounts its agent at /muster, /muster-run, /muster-python and /muster-sync, and folders below"
         " /opt/ml; choose another path",
         find_violations=_check_reserved_folders,

@@ -131,37 +131,37 @@ def _check_rule_names(spec: Spec) -> Iterator[Violation]:
 SAGEMAKER_DATA_RULES = (
     Rule(
         schema_paths=("spec",),
-        why="muster would download the list of objects as the data itself.",
+        rationale="muster would download the list of objects as the data itself.",
         message="on Kubernetes s3.uri has to be a key prefix; set one, or use backend: SageMaker",
         find_violations=_check_kubernetes_options,
     ),
     Rule(
         schema_paths=("spec",),
-        why="SageMaker's instances are outside the cluster and can't mount its volumes.",
+        rationale="SageMaker's instances are outside the cluster and can't mount its volumes.",
         message="SageMaker can't mount a volume; use s3",
         find_violations=_check_volumes,
     ),
     Rule(
         schema_paths=("spec.inputs[]",),
-        why="Only SageMaker mounts a fileSystem.",
+        rationale="Only SageMaker mounts a fileSystem.",
         message="on Kubernetes use volume, for example a persistentVolumeClaim of the file system",
         find_violations=_check_file_systems,
     ),
     Rule(
         schema_paths=("spec.inputs[]",),
-        why="SageMaker mounts a file system through the job's VPC, and needs an absolute path.",
+        rationale="SageMaker mounts a file system through the job's VPC, and needs an absolute path.",
         message="sagemaker.vpc is needed, with subnets that reach the file system, and a path that begins with /",
         find_violations=_check_file_system_options,
     ),
     Rule(
         schema_paths=("spec.inputs[].sagemaker",),
-        why="The options would have no effect.",
+        rationale="The options would have no effect.",
         message="these options need s3, and attributeNames needs dataType: AugmentedManifestFile; remove them",
         find_violations=_check_unused_options,
     ),
     Rule(
         schema_paths=("spec.inputs[].sagemaker",),
-        why="SageMaker refuses the job.",
+        rationale="SageMaker refuses the job.",
         message="the name of one of sagemaker.instanceGroups is expected",
         find_violations=_check_channel_groups,
     ),
@@ -175,33 +175,33 @@ SAGEMAKER_DATA_RULES = (
                 for field_path in ("s3", "rules[].s3")
             ),
         ),
-        why="Several programs read the URI, and all of them must derive the same bucket and key.",
+        rationale="Several programs read the URI, and all of them must derive the same bucket and key.",
         message=f"a folder of Amazon S3: {s3_uri.MESSAGE}",
         find_violations=_check_uris,
         cel=s3_uri.CEL,
     ),
     Rule(
         schema_paths=("spec.sagemaker.tags",),
-        why="SageMaker refuses the job, or muster would mistake the tag for its own.",
+        rationale="SageMaker refuses the job, or muster would mistake the tag for its own.",
         message="a tag's name has 1 to 128 characters, and begins with neither aws: nor muster.dev/",
         find_violations=_check_tags,
     ),
     Rule(
         schema_paths=("spec.sagemaker",),
-        why="Settings of a disabled debugger or profiler have no effect.",
+        rationale="Settings of a disabled debugger or profiler have no effect.",
         message="the settings would have no effect; remove them, or enable the debugger or profiler",
         find_violations=_check_unused_debugging,
     ),
     Rule(
         schema_paths=("spec.sagemaker.debugger",),
-        why="SageMaker Debugger doesn't work with parameter servers, nor with a custom folder for checkpoints, and "
-        "the SageMaker SDK drops it silently.",
+        rationale="SageMaker Debugger doesn't work with parameter servers, nor with a custom folder for checkpoints, "
+        "and the SageMaker SDK drops it silently.",
         message="remove these settings",
         find_violations=_check_unsupported_debugger,
     ),
     Rule(
         schema_paths=("spec.sagemaker",),
-        why="SageMaker refuses the job.",
+        rationale="SageMaker refuses the job.",
         message="each rule's name may occur only once; rename one",
         find_violations=_check_rule_names,
     ),

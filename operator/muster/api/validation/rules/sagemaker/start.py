@@ -23,21 +23,21 @@ def _find_launches(spec: Spec) -> Iterator[Launch]:
 
 
 def _check_missing_code(spec: Spec) -> Iterator[Violation]:
-    for start in _find_launches(spec):
-        if start.start == "Toolkit" and spec.source is None and not start.uses_start_script:
-            yield Violation(("command",), f"{start.program} without source")
+    for launch in _find_launches(spec):
+        if launch.start == "Toolkit" and spec.source is None and not launch.uses_start_script:
+            yield Violation(("command",), f"{launch.program} without source")
 
 
 def _check_s3_archive(spec: Spec) -> Iterator[Violation]:
-    for start in _find_launches(spec):
-        if spec.source is not None and spec.source.s3 is not None and start.uses_start_script:
+    for launch in _find_launches(spec):
+        if spec.source is not None and spec.source.s3 is not None and launch.uses_start_script:
             yield Violation(("source", "s3"), "an archive with a command that needs muster's start script")
 
 
 def _check_script_name(spec: Spec) -> Iterator[Violation]:
-    for start in _find_launches(spec):
+    for launch in _find_launches(spec):
         files = spec.source.inline.files if spec.source is not None and spec.source.inline is not None else {}
-        if START_SCRIPT in files and start.uses_start_script:
+        if START_SCRIPT in files and launch.uses_start_script:
             yield Violation(("source", "inline", "files", START_SCRIPT), "a reserved name")
 
 
@@ -102,59 +102,59 @@ def _check_duplicate_hyperparameters(spec: Spec) -> Iterator[Violation]:
 START_RULES = (
     Rule(
         schema_paths=("spec.command",),
-        why="SageMaker's toolkit starts a file of the source archive.",
+        rationale="SageMaker's toolkit starts a file of the source archive.",
         message="set spec.source; for a program in the image use its absolute path: python, /app/train.py",
         find_violations=_check_missing_code,
     ),
     Rule(
         schema_paths=("spec.source",),
-        why="muster can't add its start script to an archive in Amazon S3.",
+        rationale="muster can't add its start script to an archive in Amazon S3.",
         message="an archive in S3 requires python and a file of the archive as the command, and launcher mpi, perNode "
         "or torchrun without arguments; or provide the code by git, configMap or inline",
         find_violations=_check_s3_archive,
     ),
     Rule(
         schema_paths=("spec.source",),
-        why="muster's start script would replace the file.",
+        rationale="muster's start script would replace the file.",
         message="muster's start script has this name; rename your file",
         find_violations=_check_script_name,
     ),
     Rule(
         schema_paths=("spec.launcher.mpi",),
-        why="On SageMaker, the toolkit of a framework's image starts mpirun.",
+        rationale="On SageMaker, the toolkit of a framework's image starts mpirun.",
         message="name the framework whose toolkit the image has: sagemaker: {framework: {name: PyTorch}}",
         find_violations=_check_container_mpi,
     ),
     Rule(
         schema_paths=("spec.launcher.mpi", "spec.command"),
-        why="SageMaker's toolkit starts mpirun itself, with Open MPI's options.",
+        rationale="SageMaker's toolkit starts mpirun itself, with Open MPI's options.",
         message="SageMaker uses Open MPI: write the program without mpirun, and implementation Auto or OpenMPI",
         find_violations=_check_mpi_implementation,
     ),
     Rule(
         schema_paths=("spec.sagemaker",),
-        why="It would be status_problems which command runs.",
+        rationale="It would be status_problems which command runs.",
         message="containerEntrypoint and containerArguments together must equal command; change one of them, or "
         "remove both",
         find_violations=_check_entrypoint,
     ),
     Rule(
         schema_paths=("spec.env",),
-        why="SageMaker rejects the whole job.",
+        rationale="SageMaker rejects the whole job.",
         message=f"SageMaker accepts {MAX_VARIABLES} variables, with names (letters, digits, _) and values of at most "
         f"{MAX_VARIABLE_CHARS} characters",
         find_violations=_check_variables,
     ),
     Rule(
         schema_paths=("spec.env",),
-        why="SageMaker shows the environment to every user who may describe the job.",
+        rationale="SageMaker shows the environment to every user who may describe the job.",
         message="SageMaker can't read a value from Kubernetes: let the ranks fetch the secret from AWS Secrets"
         " Manager, with the job's role",
         find_violations=_check_references,
     ),
     Rule(
         schema_paths=("spec.sagemaker.rawHyperparameters",),
-        why="muster would send only one of the two values.",
+        rationale="muster would send only one of the two values.",
         message="each name may occur only once; remove one",
         find_violations=_check_duplicate_hyperparameters,
     ),

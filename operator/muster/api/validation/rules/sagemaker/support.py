@@ -1,4 +1,4 @@
-"""Rules about which distributions SageMaker supports on which instances and versions, as in the SageMaker SDK.
+"""Rules about the instances and versions on which SageMaker supports a distribution, as in the SageMaker SDK.
 
 The source is sagemaker 2.257.7: fw_utils.py (`validate_distribution` and its callees) and estimator.py
 (`_distribution_configuration`, `_validate_mwms_config`).
@@ -13,7 +13,7 @@ from muster.api.spec.sagemaker.distribution import Distribution
 from muster.api.spec.sagemaker.launch import decide_launch, find_torchrun_problem, get_rank_instance_type
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.api.spec.sagemaker.strategies import (
-    DISTRIBUTION,
+    DISTRIBUTION_PATH,
     SCHEMA_PATHS,
     get_training_framework,
     is_enabled,
@@ -25,7 +25,7 @@ from muster.api.spec.sagemaker.support import (
     FIRST_MIRRORED_TENSORFLOW,
     IMAGE_WITHOUT_PARALLEL_LIBRARIES,
     LAST_TENSORFLOW_WITHOUT_SCRIPTS,
-    P5,
+    P5_INSTANCE_TYPE,
     TORCH_DISTRIBUTED_ON_GPU,
     TORCH_DISTRIBUTED_ON_TRAINIUM,
     is_trainium,
@@ -44,30 +44,30 @@ def _check_data_parallel_versions(spec: Spec) -> Iterator[Violation]:
                 and spec.image is None
                 and version not in DATA_PARALLEL_VERSIONS.get(framework, ())
             ):
-                yield Violation((*DISTRIBUTION, strategy), f"{framework} {version}")
+                yield Violation((*DISTRIBUTION_PATH, strategy), f"{framework} {version}")
 
 
 def _check_torch_distributed(spec: Spec) -> Iterator[Violation]:
     for block, distribution in list_distributions(spec):
         if not is_enabled(distribution, "torchDistributed") or get_training_framework(block)[1] != "PyTorch":
             continue
-        objection = find_torchrun_problem(spec, block)
-        if objection is not None:
-            yield Violation((*DISTRIBUTION, "torchDistributed"), objection)
+        problem = find_torchrun_problem(spec, block)
+        if problem is not None:
+            yield Violation((*DISTRIBUTION_PATH, "torchDistributed"), problem)
 
 
 def _check_torch_without_python(spec: Spec) -> Iterator[Violation]:
     for block, distribution in list_distributions(spec):
-        start = decide_launch(spec)
+        launch = decide_launch(spec)
         framework = get_training_framework(block)[1]
         if (
             is_enabled(distribution, "torchDistributed")
             and framework == "PyTorch"
-            and not start.program.endswith(".py")
+            and not launch.program.endswith(".py")
         ):
             yield Violation(
-                (*DISTRIBUTION, "torchDistributed"),
-                f"torchDistributed with {start.program or 'no program for the toolkit'}",
+                (*DISTRIBUTION_PATH, "torchDistributed"),
+                f"torchDistributed with {launch.program or 'no program for the toolkit'}",
             )
 
 
@@ -75,8 +75,9 @@ def _check_parallel_on_p5(spec: Spec) -> Iterator[Violation]:
     for block, distribution in list_distributions(spec):
         types = [block.instance_type or "", *(group.instance_type for group in block.instance_groups)]
         for library in _list_parallel_libraries(block, distribution):
-            if any(P5 in name for name in types):
-                yield Violation((*DISTRIBUTION, library), f"{library} on {P5} without torchDistributed")
+            if any(P5_INSTANCE_TYPE in name for name in types):
+                finding = f"{library} on {P5_INSTANCE_TYPE} without torchDistributed"
+                yield Violation((*DISTRIBUTION_PATH, library), finding)
 
 
 def _check_parallel_image(spec: Spec) -> Iterator[Violation]:
@@ -84,7 +85,8 @@ def _check_parallel_image(spec: Spec) -> Iterator[Violation]:
         for library in _list_parallel_libraries(block, distribution):
             if spec.image is not None and IMAGE_WITHOUT_PARALLEL_LIBRARIES in spec.image:
                 yield Violation(
-                    (*DISTRIBUTION, library), f"{library} with the image {quote(spec.image)} without torchDistributed"
+                    (*DISTRIBUTION_PATH, library),
+                    f"{library} with the image {quote(spec.image)} without torchDistributed",
                 )
 
 
@@ -103,8 +105,9 @@ def _check_trainium(spec: Spec) -> Iterator[Violation]:
             *list_strategies(distribution),
             *(["instanceGroup"] if distribution.instance_group is not None else []),
         ]
-        if is_trainium(get_rank_instance_type(block)) and configured != ["torchDistributed"]:
-            yield Violation(DISTRIBUTION, f"{' and '.join(configured) or 'nothing'} on {get_rank_instance_type(block)}")
+        instance_type = get_rank_instance_type(block)
+        if is_trainium(instance_type) and configured != ["torchDistributed"]:
+            yield Violation(DISTRIBUTION_PATH, f"{' and '.join(configured) or 'nothing'} on {instance_type}")
 
 
 def _check_trainium_by_launcher(spec: Spec) -> Iterator[Violation]:
@@ -115,11 +118,11 @@ def _check_trainium_by_launcher(spec: Spec) -> Iterator[Violation]:
         yield Violation(("launcher", "mpi"), f"mpi on {get_rank_instance_type(block)}")
 
 
-def _check_mirrored(spec: Spec) -> Iterator[Violation]:
+def _check_mirrored_strategy(spec: Spec) -> Iterator[Violation]:
     for block, distribution in list_distributions(spec):
         if not is_enabled(distribution, "multiWorkerMirrored"):
             continue
-        path = (*DISTRIBUTION, "multiWorkerMirrored")
+        path = (*DISTRIBUTION_PATH, "multiWorkerMirrored")
         estimator, _, version = get_training_framework(block)
         if estimator != "TensorFlow" or version is None or parse_version(version) < FIRST_MIRRORED_TENSORFLOW:
             yield Violation(path, f"multiWorkerMirrored with {estimator} {version or 'of no version'}")
@@ -128,7 +131,7 @@ def _check_mirrored(spec: Spec) -> Iterator[Violation]:
             yield Violation(path, f"multiWorkerMirrored with {' and '.join(sorted(conflicts))}")
 
 
-def _check_without_scripts(spec: Spec) -> Iterator[Violation]:
+def _check_versions_without_scripts(spec: Spec) -> Iterator[Violation]:
     for block in list_sagemaker_blocks(spec):
         framework = block.framework
         if spec.image is not None or framework is None or framework.name != "TensorFlow" or framework.version is None:
@@ -140,13 +143,13 @@ def _check_without_scripts(spec: Spec) -> Iterator[Violation]:
 SUPPORT_RULES = (
     Rule(
         schema_paths=("spec.sagemaker.framework.version",),
-        why="The SageMaker SDK rejects these versions, whose images can't run scripts.",
+        rationale="The SageMaker SDK rejects these versions, whose images can't run scripts.",
         message="AWS' TensorFlow images run scripts since version 1.11; use a later version, or set spec.image",
-        find_violations=_check_without_scripts,
+        find_violations=_check_versions_without_scripts,
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
-        why="Later images don't have the library.",
+        rationale="Later images don't have the library.",
         message="SageMaker's data parallel library is supported up to"
         f" PyTorch {DATA_PARALLEL_VERSIONS['PyTorch'][-1]} and TensorFlow"
         f" {DATA_PARALLEL_VERSIONS['TensorFlow'][-1]}; use torchDistributed",
@@ -154,7 +157,7 @@ SUPPORT_RULES = (
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
-        why="The SageMaker SDK rejects torchDistributed in other cases.",
+        rationale="The SageMaker SDK rejects torchDistributed in other cases.",
         message="torchDistributed is for GPUs, with PyTorch"
         f" {TORCH_DISTRIBUTED_ON_GPU[0]} to {TORCH_DISTRIBUTED_ON_GPU[-1]}, and for Trainium, with"
         f" {TORCH_DISTRIBUTED_ON_TRAINIUM[0]} to {TORCH_DISTRIBUTED_ON_TRAINIUM[-1]}; without a distribution muster's"
@@ -163,38 +166,38 @@ SUPPORT_RULES = (
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
-        why="The toolkit's torchrun starts Python programs only.",
+        rationale="The toolkit's torchrun starts Python programs only.",
         message="with torchDistributed the command must be python and a file, such as [python, train.py]",
         find_violations=_check_torch_without_python,
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
-        why="The libraries' own launcher doesn't work on p5.",
+        rationale="The libraries' own launcher doesn't work on p5.",
         message="smdistributed on p5 needs torchDistributed too",
         find_violations=_check_parallel_on_p5,
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
-        why="The libraries don't support the image's CUDA version.",
+        rationale="The libraries don't support the image's CUDA version.",
         message="that image has none of SageMaker's parallel libraries; use another image, or torchDistributed",
         find_violations=_check_parallel_image,
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
-        why="Only torchDistributed works on Trainium.",
+        rationale="Only torchDistributed works on Trainium.",
         message="on Trainium only torchDistributed is supported",
         find_violations=_check_trainium,
     ),
     Rule(
         schema_paths=("spec.launcher.mpi",),
-        why="MPI does not work on Trainium.",
+        rationale="MPI does not work on Trainium.",
         message="mpi is not supported on Trainium; use torchrun",
         find_violations=_check_trainium_by_launcher,
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
-        why="The SageMaker SDK rejects multiWorkerMirrored in other cases.",
+        rationale="The SageMaker SDK rejects multiWorkerMirrored in other cases.",
         message="multiWorkerMirrored is for TensorFlow from 2.9 on, without smdistributed and parameterServer",
-        find_violations=_check_mirrored,
+        find_violations=_check_mirrored_strategy,
     ),
 )

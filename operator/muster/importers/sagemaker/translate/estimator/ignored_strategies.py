@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from muster.api.document import JSON
-from muster.api.spec.sagemaker.strategies import FIELDS, select_effective_strategies
+from muster.api.spec.sagemaker.strategies import STRATEGY_FIELDS, select_effective_strategies
 from muster.api.spec.sagemaker.support import DATA_PARALLEL_VERSIONS, is_trainium
 from muster.importers.sagemaker.translate.arguments import Problems
 
@@ -35,7 +35,7 @@ def remove_ignored_strategies(
         name: _remove_ignored_options(estimator, name, settings, location, problems)
         for name, settings in toolkit.items()
     }
-    configured_strategies = frozenset(name for name in toolkit if name in FIELDS)
+    configured_strategies = frozenset(name for name in toolkit if name in STRATEGY_FIELDS)
     enabled_strategies = frozenset(name for name in configured_strategies if _is_enabled(toolkit[name]))
     for name in sorted(
         configured_strategies - select_effective_strategies(estimator, configured_strategies, enabled_strategies)
