@@ -54,7 +54,7 @@ _LIST_FIELDS = ("nodeSelector", "tolerations", "sameLabels")
 PLACEMENT_RULES = (
     Rule(
         schema_paths=("spec.nodePool",),
-        rationale="It would be status_problems whether the pool's value or the job's value of a field applies.",
+        rationale="It would be unclear whether the pool's value or the job's value of a field applies.",
         message="set either the name of a pool or the other fields; to change fields of a named pool, use"
         " spec.template",
         find_violations=_check_name_with_fields,

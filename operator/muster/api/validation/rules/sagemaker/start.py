@@ -133,7 +133,7 @@ START_RULES = (
     ),
     Rule(
         schema_paths=("spec.sagemaker",),
-        rationale="It would be status_problems which command runs.",
+        rationale="It would be unclear which command runs.",
         message="containerEntrypoint and containerArguments together must equal command; change one of them, or "
         "remove both",
         find_violations=_check_entrypoint,
