@@ -55,10 +55,12 @@ def build_active_job_rule(spec: Mapping[str, JSON]) -> str:
 def find_changed_fields(old_spec: Mapping[str, JSON], new_spec: Mapping[str, JSON]) -> tuple[str, ...]:
     """Return the fields in which two specs differ. As in the CEL rules, an empty list equals a missing field."""
     names = dict.fromkeys((*old_spec, *new_spec))
-    return tuple(name for name in names if _empty_to_none(old_spec.get(name)) != _empty_to_none(new_spec.get(name)))
+    return tuple(
+        name for name in names if _convert_empty_list(old_spec.get(name)) != _convert_empty_list(new_spec.get(name))
+    )
 
 
-def _empty_to_none(value: JSON) -> JSON:
+def _convert_empty_list(value: JSON) -> JSON:
     return None if value == [] else value
 
 

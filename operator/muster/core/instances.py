@@ -103,16 +103,16 @@ def describe_instance(instance: InstanceHardware) -> str:
 
 def _list_phrases(instance: InstanceHardware) -> Iterator[str]:
     if instance.gpus:
-        yield f"{instance.gpus} GPU{_plural_suffix(instance.gpus)}"
+        yield f"{instance.gpus} GPU{_get_plural_suffix(instance.gpus)}"
     if instance.neuron_chips:
         chips, cores = instance.neuron_chips, _count_cores_per_chip(instance)
-        yield f"{chips} Neuron chip{_plural_suffix(chips)} of {cores} cores"
-    yield f"{instance.efa or 'no'} EFA device{_plural_suffix(instance.efa)}"
+        yield f"{chips} Neuron chip{_get_plural_suffix(chips)} of {cores} cores"
+    yield f"{instance.efa or 'no'} EFA device{_get_plural_suffix(instance.efa)}"
 
 
 def _count_cores_per_chip(instance: InstanceHardware) -> int:
     return instance.neuron_cores // instance.neuron_chips
 
 
-def _plural_suffix(count: int) -> str:
+def _get_plural_suffix(count: int) -> str:
     return "" if count == 1 else "s"

@@ -37,7 +37,7 @@ _Cause = tuple[float, Outcome]
 
 def judge(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
     """Return the job's outcome at `now` (Unix seconds). Complete or Failed in `previous` is final."""
-    outcome = _start_outcome(job, previous, facts, now)
+    outcome = _build_initial_outcome(job, previous, facts, now)
     if previous.final_condition is not None:
         return apply_final_condition(job, outcome, previous.final_condition)
     result = _decide_outcome(job, previous, facts, outcome, now)
@@ -86,7 +86,7 @@ def apply_final_condition(job: Job, outcome: Outcome, condition: Condition) -> O
     )
 
 
-def _start_outcome(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
+def _build_initial_outcome(job: Job, previous: Status, facts: JobFacts, now: float) -> Outcome:
     """Return the undecided outcome of the current attempt, with its deadlines."""
     # A user may have cleared the status, so compare it with the agents' reports.
     agents = [agent for node in facts.nodes if (agent := node.current_agent) is not None]

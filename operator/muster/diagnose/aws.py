@@ -143,7 +143,7 @@ def get_iam_action(service: str, operation: str) -> str:
 def translate_error(error: Exception, service: str, operation: str, place: Place) -> AwsError:
     """Translate an exception of botocore; `operation` is the requested operation."""
     if not isinstance(error, ClientError):
-        return _translate_other(error, get_iam_action(service, operation), place)
+        return _translate_local_error(error, get_iam_action(service, operation), place)
     details = error.response.get("Error", {})
     # The failed operation may be AssumeRole, which botocore sends before the requested operation.
     failed_operation = error.operation_name
@@ -253,7 +253,7 @@ _CHECKS: tuple[Callable[[_Refusal], AwsError | None], ...] = (
 )
 
 
-def _translate_other(error: Exception, action: str, place: Place) -> AwsError:
+def _translate_local_error(error: Exception, action: str, place: Place) -> AwsError:
     """Translate errors that occur before a request is sent, or because no response arrives."""
     text = _shorten(str(error))
     if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound):

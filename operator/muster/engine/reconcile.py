@@ -44,7 +44,7 @@ async def reconcile(
 ) -> ReconcileResult[FactsT]:
     """Bring the job one step closer to its spec, and report its state."""
     observed = Observation(job, previous, await backend.observe(job, previous), now)
-    compute = partial(_decide, backend.decisions, observed)
+    compute = partial(_compute_decision, backend.decisions, observed)
     # The computation takes a millisecond for a hundred ranks, and seconds for a hundred thousand.
     actions, result = (
         compute()
@@ -57,7 +57,7 @@ async def reconcile(
     return result
 
 
-def _decide(
+def _compute_decision(
     decisions: Decisions[ObservedT, FactsT, ActionT], observed: Observation[ObservedT]
 ) -> tuple[Sequence[ActionT], ReconcileResult[FactsT]]:
     context = decisions.derive_facts(observed)

@@ -26,7 +26,7 @@ async def test_what_is_created_is_read_back(client: Client, namespace: str) -> N
     assert await client.get(CONFIG_MAPS, namespace, "one") == made
     assert made["data"] == {"a": "1"}
     # Fields that the client itself never reads.
-    stored = json.loads(await client.read(CONFIG_MAPS.path(namespace, "one")))
+    stored = json.loads(await client.read(CONFIG_MAPS.build_path(namespace, "one")))
     assert [entry["manager"] for entry in stored["metadata"]["managedFields"]] == ["muster"]
 
 

@@ -64,7 +64,7 @@ RULES_AFTER_START: tuple[Rule, ...] = (
     *SPARE_RULES,
     *ELASTIC_RULES,
 )
-"""Rules that also a job that has started must satisfy, because muster's other modules rely on them."""
+"""Rules that even a job that has started must satisfy, because muster's other modules rely on them."""
 
 RULES: tuple[Rule, ...] = (*RULES_AFTER_START, *POD_FIELD_RULES)
 """All rules, including those that a job must satisfy only before it starts."""

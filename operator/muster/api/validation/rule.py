@@ -17,7 +17,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule about a spec. `message` has the allowed values and the remedy; `rationale` is why the rule exists.
+    """A rule about a spec. `message` has the allowed values and the remedy. `rationale` is why the rule exists.
 
     `cel` is the same rule in CEL, for the fields at `schema_paths`; None if CEL can't express it.
     """

@@ -116,7 +116,9 @@ class Client:
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
         """Return an object. `namespace` is None for a cluster-scoped kind."""
-        return parse_object(await self._session.text(Request("GET", kind.path(namespace, name))), kind.parse_options)
+        return parse_object(
+            await self._session.text(Request("GET", kind.build_path(namespace, name))), kind.parse_options
+        )
 
     async def list(self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = "") -> Listing:
         """Return all objects that the selectors match, in one namespace or in all (None)."""
@@ -134,7 +136,9 @@ class Client:
         query: dict[str, str | int] = {"labelSelector": labels, "fieldSelector": fields}
         limit, token = PAGE_SIZE, True
         while token:
-            request = Request("GET", kind.path(namespace), {**query, "limit": limit}, accept=_accept(kind, "List"))
+            request = Request(
+                "GET", kind.build_path(namespace), {**query, "limit": limit}, accept=_accept(kind, "List")
+            )
             try:
                 text = await self._session.text(request, MAX_RESPONSE_BYTES if limit == 1 else PAGE_BYTES)
             except ResponseTooLong:
@@ -143,7 +147,7 @@ class Client:
                 limit = max(1, limit // _PAGE_SHRINK_FACTOR)
                 continue
             page = read_page(text)
-            yield Page((_with_type(kind, item) for item in page.objects(kind.parse_options)), page.resource_version)
+            yield Page((_with_type(kind, item) for item in page.parse_items(kind.parse_options)), page.resource_version)
             query["continue"] = page.continue_token
             token = bool(page.continue_token)
 
@@ -166,14 +170,14 @@ class Client:
         self, kind: Kind, namespace: str, name: str, patch: Object, subresource: str | None = None
     ) -> Object:
         """Apply a JSON merge patch; return the object."""
-        path = kind.path(namespace, name, subresource)
+        path = kind.build_path(namespace, name, subresource)
         query, content_type = {"fieldManager": MANAGER}, "application/merge-patch+json"
         response = await self._change("PATCH", path, query, patch, content_type=content_type)
         return parse_object(response, kind.parse_options)
 
     async def replace(self, kind: Kind, namespace: str | None, name: str, body: Object) -> Object:
         """Replace an object; return it. It is a conflict if the object has another resourceVersion than `body`."""
-        path = kind.path(namespace, name)
+        path = kind.build_path(namespace, name)
         return parse_object(await self._change("PUT", path, {"fieldManager": MANAGER}, body), kind.parse_options)
 
     async def delete(
@@ -186,7 +190,7 @@ class Client:
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
         try:
-            await self._change("DELETE", kind.path(namespace, name), {}, options)
+            await self._change("DELETE", kind.build_path(namespace, name), {}, options)
         except ApiError as error:
             # Only the message shows that the conflict is another uid.
             is_replaced = uid is not None and error.is_conflict and "uid" in error.message.lower()
@@ -205,7 +209,7 @@ class Client:
             "labelSelector": labels,
             "fieldSelector": fields,
         }
-        lines, request = LineSplitter(), Request("GET", kind.path(namespace), query, accept=_accept(kind, ""))
+        lines, request = LineSplitter(), Request("GET", kind.build_path(namespace), query, accept=_accept(kind, ""))
         async with aclosing(self._session.stream(request)) as chunks:
             async for chunk in chunks:
                 for line in lines.feed(chunk):
@@ -227,7 +231,9 @@ class Client:
             "tailLines": "" if options.tail_lines is None else options.tail_lines,
             "sinceTime": options.since_time or "",
         }
-        async with aclosing(self._session.stream(Request("GET", PODS.path(namespace, pod, "log"), query))) as chunks:
+        async with aclosing(
+            self._session.stream(Request("GET", PODS.build_path(namespace, pod, "log"), query))
+        ) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -235,7 +241,7 @@ class Client:
         self, kind: Kind, namespace: str, body: Object, *, dry_run: str = "", accept: str = Request.accept
     ) -> bytes:
         query = {"fieldManager": MANAGER, "fieldValidation": "Strict", "dryRun": dry_run}
-        return await self._change("POST", kind.path(namespace), query, body, accept=accept)
+        return await self._change("POST", kind.build_path(namespace), query, body, accept=accept)
 
     async def _change(
         self,

@@ -90,7 +90,7 @@ async def _count_jobs(recorder: Recorder, sources: Sources) -> Totals:
             await asyncio.sleep(0)
         # `waiting` has it, too, once its status says so.
         if not resource.waits_for_memory:
-            totals.add(label(resource.namespace), backend_of(resource), resource.status)
+            totals.add_job(label(resource.namespace), backend_of(resource), resource.status)
     for identity in sources.waiting():
         totals.add_job_waiting_for_memory(label(identity.namespace), UNKNOWN_BACKEND)
     return totals

@@ -15,13 +15,13 @@ import aiohttp
 from muster.api.document import JSON
 from muster.clients.kubernetes.lines import LineSplitter
 from muster.objects.kubernetes.errors import ApiError
-from muster.objects.kubernetes.json_parts import Malformed, Part, find_value
+from muster.objects.kubernetes.json_parts import MalformedJson, Part, find_value
 from muster.objects.kubernetes.kinds import Object, ParseOptions
 from muster.objects.kubernetes.object_parser import parse_json, read_object
 from muster.objects.kubernetes.responses import read_page, read_watch_event
 
 Read = Callable[[Part], Object]
-"""Decodes one object. Raises `Malformed`."""
+"""Decodes one object. Raises `MalformedJson`."""
 
 
 class ReadResponse(aiohttp.ClientResponse):
@@ -40,7 +40,7 @@ class ReadResponse(aiohttp.ClientResponse):
         """Return the decoded body. Raises `JSONDecodeError`."""
         text = await self.read()
         try:
-            is_list = any(name == "items" for name, _part in find_value(text).members())
+            is_list = any(name == "items" for name, _part in find_value(text).iterate_members())
             return self._list(text) if is_list else parse_json(text)
         except (ValueError, ApiError) as problem:
             raise json.JSONDecodeError(str(problem), "", 0) from None
@@ -51,7 +51,7 @@ class ReadResponse(aiohttp.ClientResponse):
         for item in page.items:
             try:
                 items.append(dict(type(self).read_object(item)))
-            except Malformed as problem:
+            except MalformedJson as problem:
                 type(self).skip(f"an object of a list: {problem}")
         metadata: JSON = {"resourceVersion": page.resource_version, "continue": page.continue_token}
         return {"metadata": metadata, "items": items}
@@ -62,7 +62,7 @@ class ReadResponse(aiohttp.ClientResponse):
             event = read_watch_event(line)
             read = _read_plain if event.type in {"ERROR", "BOOKMARK"} else type(self).read_object
             result = {"type": event.type, "object": dict(read(event.object))}
-        except (ApiError, Malformed) as problem:
+        except (ApiError, MalformedJson) as problem:
             type(self).skip(f"an event of a watch: {problem}")
             return b""
         return json.dumps(result).encode() + b"\n"

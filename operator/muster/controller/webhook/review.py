@@ -17,7 +17,7 @@ from muster.api.status.status import Status
 from muster.core.admission import JobChange, validate_change
 from muster.core.status.truncate import truncate_message
 from muster.objects.kubernetes.job_source import MAX_SPEC_TEXT_BYTES, MAX_STATUS_TEXT_BYTES
-from muster.objects.kubernetes.json_parts import Malformed, Part, find_value
+from muster.objects.kubernetes.json_parts import MalformedJson, Part, find_value
 from muster.objects.kubernetes.kinds import Object, ParseOptions
 from muster.objects.kubernetes.object_parser import MISSING_PARTS, read_missing_parts, read_object
 
@@ -52,24 +52,24 @@ class Review:
 
 
 def read_review(text: bytes) -> Review:
-    """Decode the request of an AdmissionReview. Raises `Malformed`."""
+    """Decode the request of an AdmissionReview. Raises `MalformedJson`."""
     fields: dict[str, JSON] = {}
-    for name, part in _request(find_value(text)).members():
+    for name, part in _request(find_value(text)).iterate_members():
         if name in _FIELD_NAMES and part.size <= _MAX_FIELD_BYTES:
-            fields[name] = part.value()
+            fields[name] = part.parse()
         elif name in ("object", "oldObject"):
             fields[name] = _object(part)
     uid, namespace, job = (fields.get(key) for key in ("uid", "namespace", "name"))
     if not isinstance(uid, str) or not isinstance(namespace, str) or not isinstance(fields.get("resource"), dict):
-        raise Malformed("a review needs a uid, a namespace and a resource")
+        raise MalformedJson("a review needs a uid, a namespace and a resource")
     return Review(uid, namespace, job if isinstance(job, str) else "", {**fields, "userInfo": {}})
 
 
 def _request(review: Part) -> Part:
-    for name, part in review.members():
+    for name, part in review.iterate_members():
         if name == "request":
             return part
-    raise Malformed("a review needs a request")
+    raise MalformedJson("a review needs a request")
 
 
 def _object(part: Part) -> JSON:

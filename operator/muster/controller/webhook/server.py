@@ -34,7 +34,7 @@ from muster.controller.webhook.review import (
     read_review,
 )
 from muster.controller.webhook.shares import WebhookShares
-from muster.objects.kubernetes.json_parts import Malformed
+from muster.objects.kubernetes.json_parts import MalformedJson
 
 PATH = "/jobs"
 """The path in the ValidatingWebhookConfiguration."""
@@ -123,7 +123,7 @@ class WebhookServer:
             if not self.shares.may_review(namespace):
                 return web.json_response(allow_unreviewed(review, BUSY))
             return web.json_response(await _call_kopf(review, handler))
-        except Malformed as problem:
+        except MalformedJson as problem:
             return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"{problem}\n")
         finally:
             self.shares.charge(address, namespace, time.thread_time() - started_at)

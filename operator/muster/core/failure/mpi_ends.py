@@ -76,7 +76,7 @@ def is_root_cause_uncertain(job: Job, facts: JobFacts, end: End) -> bool:
     """
     if not is_mpi(job) or end.kind is not EndKind.RANK or not (_looks_killed_by_mpirun(end) or _has_lost_peer(end)):
         return False
-    return not _all_have_reported(facts)
+    return not _have_all_reported(facts)
 
 
 def is_secondary_failure(job: Job, end: End) -> bool:
@@ -125,12 +125,12 @@ def _find_launcher_cause(facts: JobFacts, failures: tuple[End, ...]) -> End | No
     if launcher is None or launcher.is_success or _was_launcher_stopped(facts):
         return None
     # A node that has not reported its end yet may have the rank that explains mpirun's end.
-    if not _all_have_reported(facts):
+    if not _have_all_reported(facts):
         return None
     return None if failures and _is_explained(launcher, failures) else launcher
 
 
-def _all_have_reported(facts: JobFacts) -> bool:
+def _have_all_reported(facts: JobFacts) -> bool:
     return all(node.has_ended or node.has_no_agent for node in facts.nodes)
 
 

@@ -81,7 +81,7 @@ def find_loss_time(node: NodeFacts, facts: JobFacts) -> float | None:
     if process.state is ProcessState.EXITED:
         return None if process.deletion_deadline is None else process.deletion_deadline + LOST_SECONDS
     timeout = max(LOST_SECONDS, MAX_MISSED_HEARTBEATS * facts.heartbeat_seconds, compute_fence_timeout(node, facts))
-    return max(min(suspected_at) + LOST_SECONDS, _last_report_at(node, facts) + timeout)
+    return max(min(suspected_at) + LOST_SECONDS, _get_last_report_time(node, facts) + timeout)
 
 
 def mark_if_lost(node: NodeFacts, facts: JobFacts, previous: Status, now: float, *, has_started: bool) -> NodeFacts:
@@ -156,7 +156,7 @@ def _set_problem(node: NodeFacts, problem: Problem) -> NodeFacts:
     return replace(node, process=replace(node.process, problem=problem))
 
 
-def _last_report_at(node: NodeFacts, facts: JobFacts) -> float:
+def _get_last_report_time(node: NodeFacts, facts: JobFacts) -> float:
     agent = node.current_agent
     # A restarted operator has received no report yet.
     return facts.collector_started_at if agent is None else max(agent.last_report_at, facts.collector_started_at)

@@ -106,7 +106,7 @@ def _find_agent_lost_before_start(facts: JobFacts, node: NodeFacts) -> End | Non
     external = _find_external_stop(node)
     if external is not None or _has_exit_command(node):
         return external
-    at = process.ended_at if process.ended_at is not None else _last_report_at(facts, node)
+    at = process.ended_at if process.ended_at is not None else _get_last_report_time(facts, node)
     return build_agent_end(node, at, AGENT_LOST)
 
 
@@ -131,7 +131,7 @@ def _find_lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
 
 def _build_lost_agent_end(facts: JobFacts, node: NodeFacts, reason: str) -> End:
     """Return the end of an agent whose last report is missing. It ended after its previous report."""
-    last_report_at, ended_at = _last_report_at(facts, node), node.process.ended_at
+    last_report_at, ended_at = _get_last_report_time(facts, node), node.process.ended_at
     if ended_at is None:
         return build_agent_end(node, last_report_at, reason)
     was_unobserved = node.process.lost_at is not None or node.process.state is ProcessState.MISSING
@@ -166,6 +166,6 @@ def _has_exit_command(node: NodeFacts) -> bool:
     return node.command is not None and node.command.kind == CommandKind.EXIT
 
 
-def _last_report_at(facts: JobFacts, node: NodeFacts) -> float:
+def _get_last_report_time(facts: JobFacts, node: NodeFacts) -> float:
     agent = node.current_agent
     return facts.created_at if agent is None else agent.last_report_at

@@ -26,7 +26,7 @@ class Totals:
     jobs: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     ranks: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
-    def add(self, namespace: str, backend: str, status: Status) -> None:
+    def add_job(self, namespace: str, backend: str, status: Status) -> None:
         """Add one job. The ranks of a job that has ended don't count."""
         phase = status.phase if status.phase in PHASES else OTHER
         self.jobs[namespace, backend, phase] += 1

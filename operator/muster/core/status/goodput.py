@@ -195,7 +195,7 @@ def _add_lost_time(before: LostTime, seconds: dict[str, float], devices: int) ->
 
 
 def _add_spare_time(lost: LostTime, before: Goodput, seconds: float) -> LostTime:
-    """Add the device-seconds of the spares. Spares cost the job devices but no time."""
+    """Add the device-seconds of the spares. Spares occupy devices, but cost the job no time."""
     return lost.model_copy(update={"device_seconds": _sum_seconds(lost.device_seconds, seconds * before.spare_devices)})
 
 

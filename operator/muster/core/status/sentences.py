@@ -49,10 +49,10 @@ _NO_STEP_TEXTS = {
 
 def describe_status(status_input: StatusInput, progress: Progress | None) -> str:
     """Describe the current state, or how the job ended, in one line of at most `MAX_BYTES`."""
-    return truncate_message(_describe(status_input, progress))
+    return truncate_message(_describe_state(status_input, progress))
 
 
-def _describe(status_input: StatusInput, progress: Progress | None) -> str:
+def _describe_state(status_input: StatusInput, progress: Progress | None) -> str:
     if status_input.outcome.verdict is Verdict.SUSPENDED:
         return _describe_suspension(status_input)
     if status_input.outcome.is_decided:

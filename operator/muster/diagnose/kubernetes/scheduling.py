@@ -43,7 +43,7 @@ _REASONS = (
 
 
 def find_scheduling_problem(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
-    """Return why the pod can't be scheduled; None if it is scheduled or waits."""
+    """Return why the pod isn't scheduled yet; None if it is, or if the scheduler has not reported a problem."""
     scheduled = pod.find_condition("PodScheduled")
     if pod.kube_node or scheduled is None or scheduled.is_true:
         return None

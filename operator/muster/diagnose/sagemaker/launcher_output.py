@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from muster.core.facts import RankFacts
-from muster.diagnose.sagemaker.log_lines import MAX_EXIT_CODE, MAX_SIGNAL, World
+from muster.diagnose.sagemaker.log_lines import MAX_EXIT_CODE, MAX_SIGNAL, WorldLimits
 from muster_worker.contract import log_line
 from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS, RankReport, RankState
 
@@ -64,7 +64,7 @@ class LauncherOutput:
     """Parses the lines of a job's log streams. Its memory grows only with the number of ranks."""
 
     procs_per_node: int
-    world: World
+    world: WorldLimits
     _ranks: dict[int, _Rank] = field(default_factory=dict)
     _streams: dict[str, _Stream] = field(default_factory=dict)
 

@@ -26,8 +26,8 @@ _TAG = re.compile(r"\[\d+,(?:mpirank:)?\d+(?:,algo-\d+)?\]<std(?:out|err)>:")
 
 
 @dataclass(frozen=True)
-class World:
-    """The number of the job's ranks, and the time of its creation (Unix seconds)."""
+class WorldLimits:
+    """The limits of plausible reports: the number of the job's ranks, and the time of its creation (Unix seconds)."""
 
     ranks: int
     created_at: float
@@ -44,7 +44,7 @@ class RankLogReport:
     reported_at: float
 
 
-def parse_rank_report(text: str, logged_at: float, world: World) -> RankLogReport | None:
+def parse_rank_report(text: str, logged_at: float, world: WorldLimits) -> RankLogReport | None:
     """Parse a rank's report in a line that was logged at `logged_at` (Unix seconds); None for any other line.
 
     Ignore invalid and truncated lines, because the next line repeats the content.
@@ -69,15 +69,15 @@ def parse_rank_report(text: str, logged_at: float, world: World) -> RankLogRepor
         rss_bytes=line.rss_bytes,
         phase=line.phase,
     )
-    reported_at = times.limit(line.at)
+    reported_at = times.limit_time(line.at)
     facts = RankFacts(
         report,
-        started_at=times.limit(line.started_at),
-        ended_at=times.limit(line.at if line.ended_at is None else line.ended_at) if ended else None,
-        highest_step_at=None if line.stepped_at is None else times.limit(line.stepped_at),
-        last_step_at=None if line.stepped_at is None else times.limit(line.stepped_at),
-        phase_ended_at=None if line.phase_ended_at is None else times.limit(line.phase_ended_at),
-        first_step_at=None if line.first_stepped_at is None else times.limit(line.first_stepped_at),
+        started_at=times.limit_time(line.started_at),
+        ended_at=times.limit_time(line.at if line.ended_at is None else line.ended_at) if ended else None,
+        highest_step_at=None if line.stepped_at is None else times.limit_time(line.stepped_at),
+        last_step_at=None if line.stepped_at is None else times.limit_time(line.stepped_at),
+        phase_ended_at=None if line.phase_ended_at is None else times.limit_time(line.phase_ended_at),
+        first_step_at=None if line.first_stepped_at is None else times.limit_time(line.first_stepped_at),
     )
     return RankLogReport(facts, _read_metrics(line, reported_at), line.world, line.host, reported_at)
 
@@ -89,11 +89,11 @@ class _Times:
     first: float
     last: float
 
-    def limit(self, at: float) -> float:
+    def limit_time(self, at: float) -> float:
         return at if self.first <= at <= self.last + CLOCK_TOLERANCE_SECONDS else self.last
 
 
-def _is_plausible(line: RankLine, world: World) -> bool:
+def _is_plausible(line: RankLine, world: WorldLimits) -> bool:
     if (
         line.event not in log_line.Event.ALL
         or not 0 <= line.rank < world.ranks

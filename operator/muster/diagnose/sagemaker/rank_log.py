@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from muster.core.facts import AgentFacts, MetricFacts, RankFacts
 from muster.diagnose.sagemaker.launcher_output import LauncherOutput
-from muster.diagnose.sagemaker.log_lines import RankLogReport, World, parse_rank_report
+from muster.diagnose.sagemaker.log_lines import RankLogReport, WorldLimits, parse_rank_report
 from muster_worker.contract import log_line
 from muster_worker.contract.schema import MAX_METRICS, AgentPhase, AgentProblem, RankState, Report
 
@@ -36,8 +36,8 @@ class RankGroup:
     has_launcher: bool
 
     @property
-    def world(self) -> World:
-        return World(self.nodes * self.procs_per_node, self.created_at)
+    def world(self) -> WorldLimits:
+        return WorldLimits(self.nodes * self.procs_per_node, self.created_at)
 
 
 @dataclass
@@ -59,7 +59,7 @@ class RankLog:
         """Parse lines, in the order of each stream; return whether a line reports a change."""
         has_changed = False
         for line in lines:
-            rank_report = self._read(line)
+            rank_report = self._read_line(line)
             if rank_report is not None:
                 self._merge_report(rank_report)
                 has_changed = True
@@ -73,7 +73,7 @@ class RankLog:
         nodes = sorted({rank // self.rank_group.procs_per_node for rank in ranks})
         return tuple(self._build_agent_facts(node, ranks) for node in nodes)
 
-    def _read(self, line: LogLine) -> RankLogReport | None:
+    def _read_line(self, line: LogLine) -> RankLogReport | None:
         rank_report = parse_rank_report(line.text, line.at, self.rank_group.world)
         partial_line = self._partial_lines.pop(line.stream, None)
         if rank_report is None and partial_line is not None:
@@ -86,7 +86,7 @@ class RankLog:
     def _merge_report(self, rank_report: RankLogReport) -> None:
         rank = rank_report.facts.report.rank
         entry = self._ranks.get(rank)
-        self._ranks[rank] = rank_report.facts if entry is None else _merge(entry, rank_report.facts)
+        self._ranks[rank] = rank_report.facts if entry is None else _merge_reports(entry, rank_report.facts)
         node = rank // self.rank_group.procs_per_node
         self._last_report_at[node] = max(self._last_report_at.get(node, 0.0), rank_report.reported_at)
         self._worlds[node] = rank_report.world
@@ -139,7 +139,7 @@ class RankLog:
         return AgentProblem("WorldSizeMismatch", f"ranks were given a world of {world}")
 
 
-def _merge(facts: RankFacts, rank_report: RankFacts) -> RankFacts:
+def _merge_reports(facts: RankFacts, rank_report: RankFacts) -> RankFacts:
     """Merge two reports of a rank.
 
     A newer start replaces an older one. Within a start, an end is final and steps only grow.

@@ -81,6 +81,6 @@ def read_identity(source: Object) -> JobIdentity:
 
 
 def parse_part(source: Object, name: str) -> Mapping[str, JSON]:
-    """Parse the object's spec or status; empty if it is absent. Raises `TooDeep` and `Malformed`."""
+    """Parse the object's spec or status; empty if it is absent. Raises `NestingTooDeep` and `MalformedJson`."""
     part = source.get(name)
     return read_mapping(parse_json(part.encode()) if isinstance(part, str) else part)

@@ -45,11 +45,11 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
 _LEVEL_CHANGES = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
 
 
-class Malformed(ValueError):
+class MalformedJson(ValueError):
     """The text is not JSON, or it is truncated."""
 
 
-class TooDeep(ValueError):
+class NestingTooDeep(ValueError):
     """A part has more than `MAX_LEVELS` levels."""
 
 
@@ -66,7 +66,7 @@ class Part:
 
     @property
     def end(self) -> int:
-        """The position of the value's end in the text. Raises `Malformed`."""
+        """The position of the value's end in the text. Raises `MalformedJson`."""
         if self._end < 0:
             match = _SHALLOW.match(self._text, self._start)
             if match is not None:
@@ -74,12 +74,12 @@ class Part:
             elif self._text[self._start : self._start + 1] in _OPENING:
                 self._end, self._is_deep = _find_end_of_deep_value(self._text, self._start), True
             else:
-                raise Malformed(f"a value is expected at byte {self._start}")
+                raise MalformedJson(f"a value is expected at byte {self._start}")
         return self._end
 
     @property
     def size(self) -> int:
-        """The value's size in bytes. Raises `Malformed`."""
+        """The value's size in bytes. Raises `MalformedJson`."""
         return self.end - self._start
 
     @property
@@ -91,62 +91,62 @@ class Part:
         """Whether the value contains the text. If the value's end isn't known yet, also search the text after it."""
         return self._text.find(text, self._start, self._end if self._end >= 0 else len(self._text)) >= 0
 
-    def content(self) -> bytes:
-        """Return the value's text. Raises `TooDeep` and `Malformed`."""
+    def get_text(self) -> bytes:
+        """Return the value's text. Raises `NestingTooDeep` and `MalformedJson`."""
         end = self.end
         if self._is_deep:
-            raise TooDeep(f"nested more than {MAX_LEVELS} levels deep")
+            raise NestingTooDeep(f"nested more than {MAX_LEVELS} levels deep")
         return self._text[self._start : end]
 
-    def value(self) -> JSON:
-        """Parse the value. Raises `TooDeep` and `Malformed`."""
-        content = self.content()
+    def parse(self) -> JSON:
+        """Parse the value. Raises `NestingTooDeep` and `MalformedJson`."""
+        content = self.get_text()
         try:
             result: JSON = json.loads(content)
             if _SURROGATE.search(content) is not None:
                 json.dumps(result, ensure_ascii=False).encode()
         except ValueError as problem:
-            raise Malformed(str(problem)) from None
+            raise MalformedJson(str(problem)) from None
         return result
 
-    def members(self) -> Iterator[tuple[str, Part]]:
-        """Yield the keys and values of a map. Raises `Malformed` for other values."""
+    def iterate_members(self) -> Iterator[tuple[str, Part]]:
+        """Yield the keys and values of a map. Raises `MalformedJson` for other values."""
         text = self._text
-        self._expect(self._start, b"{")
+        self._expect_char(self._start, b"{")
         at = _skip_space(text, self._start + 1)
         if text[at : at + 1] == b"}":
             return
         for _ in range(MAX_MEMBERS):
             key = _KEY.match(text, at)
             if key is None:
-                raise Malformed(f"a key is expected at byte {at}")
+                raise MalformedJson(f"a key is expected at byte {at}")
             part = Part(text, key.end())
             yield _parse_name(key[1]), part
             at = _skip_space(text, part.end)
             if text[at : at + 1] == b"}":
                 return
-            self._expect(at, b",")
+            self._expect_char(at, b",")
             at += 1
-        raise Malformed(f"a map has more than {MAX_MEMBERS} fields")
+        raise MalformedJson(f"a map has more than {MAX_MEMBERS} fields")
 
-    def elements(self) -> Iterator[Part]:
-        """Yield the values of a list. Raises `Malformed` for other values."""
+    def iterate_elements(self) -> Iterator[Part]:
+        """Yield the values of a list. Raises `MalformedJson` for other values."""
         text = self._text
-        self._expect(self._start, b"[")
+        self._expect_char(self._start, b"[")
         at = _skip_space(text, self._start + 1)
         while text[at : at + 1] != b"]":
             part = Part(text, _skip_space(text, at))
             at = _skip_space(text, part.end)
             yield part
             if text[at : at + 1] != b"]":
-                self._expect(at, b",")
+                self._expect_char(at, b",")
                 at += 1
         # Now the end of the list is known.
         self._end = at + 1
 
-    def _expect(self, at: int, char: bytes) -> None:
+    def _expect_char(self, at: int, char: bytes) -> None:
         if self._text[at : at + 1] != char:
-            raise Malformed(f"{char.decode()} is expected at byte {at}")
+            raise MalformedJson(f"{char.decode()} is expected at byte {at}")
 
 
 def find_value(text: bytes) -> Part:
@@ -163,7 +163,7 @@ def _find_end_of_deep_value(text: bytes, start: int) -> int:
         if 0 in levels[1:]:
             return _find_end_in_chunk(text, at, level)
         at, level = chunk.end(), levels[-1]
-    raise Malformed("the text is truncated")
+    raise MalformedJson("the text is truncated")
 
 
 def _find_end_in_chunk(text: bytes, at: int, level: int) -> int:
@@ -171,7 +171,7 @@ def _find_end_in_chunk(text: bytes, at: int, level: int) -> int:
         level += 1 if bracket[1] in _OPENING else -1
         if level == 0:
             return bracket.end()
-    raise Malformed("the text is truncated")
+    raise MalformedJson("the text is truncated")
 
 
 def _skip_space(text: bytes, at: int) -> int:
@@ -183,4 +183,4 @@ def _parse_name(quoted: bytes) -> str:
     try:
         return str(json.loads(quoted))
     except ValueError as problem:
-        raise Malformed(str(problem)) from None
+        raise MalformedJson(str(problem)) from None

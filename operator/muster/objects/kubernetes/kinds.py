@@ -48,7 +48,7 @@ class Kind:
         """The `apiVersion` of the kind's objects."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
+    def build_path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
         """Return the URL path of one object, or of all objects (`namespace` None: in all namespaces)."""
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if namespace is not None:

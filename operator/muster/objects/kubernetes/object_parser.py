@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from muster.api.document import JSON
-from muster.objects.kubernetes.json_parts import Malformed, Part, find_value
+from muster.objects.kubernetes.json_parts import MalformedJson, Part, find_value
 from muster.objects.kubernetes.kinds import Object, ParseOptions
 
 MISSING_PARTS = "muster.dev/leftOut"
@@ -26,12 +26,12 @@ _SHORT_BYTES = 256
 
 
 def read_object(part: Part, parse_options: ParseOptions) -> Object:
-    """Parse an object. Raises `Malformed`."""
+    """Parse an object. Raises `MalformedJson`."""
     if not part.contains(parse_options.required_text):
         return {"metadata": dict(_parse_identity(part)), MISSING_PARTS: {"": "it does not belong to muster"}}
     missing: dict[str, JSON] = {}
     result: dict[str, JSON] = {}
-    for name, member in part.members():
+    for name, member in part.iterate_members():
         if name == "metadata":
             result[name] = _parse_metadata(member, parse_options, missing)
         elif member.size <= _SHORT_BYTES or parse_options.parts is None or name in parse_options.parts:
@@ -53,16 +53,16 @@ def keep_identity(source: Object, reason: str) -> Object:
 
 
 def parse_json(text: bytes) -> JSON:
-    """Parse a text with one JSON value. Raises `TooDeep` and `Malformed`."""
+    """Parse a text with one JSON value. Raises `NestingTooDeep` and `MalformedJson`."""
     part = find_value(text)
     if text[part.end :].strip():
-        raise Malformed(f"something follows the value at byte {part.end}")
-    return part.value()
+        raise MalformedJson(f"something follows the value at byte {part.end}")
+    return part.parse()
 
 
 def _parse_metadata(part: Part, parse_options: ParseOptions, missing: dict[str, JSON]) -> dict[str, JSON]:
     result: dict[str, JSON] = {}
-    for name, member in part.members():
+    for name, member in part.iterate_members():
         if name == "annotations" and parse_options.annotations is not None:
             result[name] = _parse_annotations(member, parse_options.annotations)
         elif name != "managedFields" and (parse_options.metadata is None or name in parse_options.metadata):
@@ -80,8 +80,8 @@ def _parse_annotations(part: Part, wanted: Mapping[str, int]) -> dict[str, JSON]
     """
     result: dict[str, JSON] = {}
     with suppress(ValueError):
-        for name, member in part.members():
-            value = member.value() if name in wanted else None
+        for name, member in part.iterate_members():
+            value = member.parse() if name in wanted else None
             if isinstance(value, str):
                 result[name] = value[: wanted[name]]
     return result
@@ -96,20 +96,20 @@ def _add_field(
         missing[path] = f"found {part.size} bytes, which are too many"
         return
     try:
-        result[name] = part.content().decode() if name in parse_options.text_fields else part.value()
+        result[name] = part.get_text().decode() if name in parse_options.text_fields else part.parse()
     except ValueError as problem:
         missing[path] = str(problem)
 
 
 def _parse_identity(part: Part) -> Iterator[tuple[str, JSON]]:
     """Yield name, namespace, uid and resource version. Don't parse the fields after them."""
-    metadata = next((member for name, member in part.members() if name == "metadata"), None)
+    metadata = next((member for name, member in part.iterate_members() if name == "metadata"), None)
     if metadata is None:
-        raise Malformed("an object has no metadata")
+        raise MalformedJson("an object has no metadata")
     missing = set(_IDENTITY)
-    for name, member in metadata.members():
+    for name, member in metadata.iterate_members():
         if name in missing:
             missing.remove(name)
-            yield name, member.value()
+            yield name, member.parse()
         if not missing:
             return

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from muster.api.document import JSON
 from muster.api.json_fields import read_mapping, read_mappings, read_string
 from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError, Cause
-from muster.objects.kubernetes.json_parts import Malformed, Part, find_value
+from muster.objects.kubernetes.json_parts import MalformedJson, Part, find_value
 from muster.objects.kubernetes.kinds import Object, ParseOptions
 from muster.objects.kubernetes.object_parser import read_object
 
@@ -27,12 +27,12 @@ class Page:
     resource_version: str
     continue_token: str
 
-    def objects(self, parse_options: ParseOptions) -> Iterator[Object]:
+    def parse_items(self, parse_options: ParseOptions) -> Iterator[Object]:
         """Parse the items one by one, to save memory. Skip invalid items."""
         for item in self.items:
             try:
                 yield read_object(item, parse_options)
-            except Malformed:
+            except MalformedJson:
                 continue
 
 
@@ -50,7 +50,7 @@ def parse_object(text: bytes, parse_options: ParseOptions) -> Object:
         part = find_value(text)
         object_ = read_object(part, parse_options)
         is_complete = not text[part.end :].strip()
-    except Malformed as problem:
+    except MalformedJson as problem:
         raise _build_malformed_error(text) from problem
     if not is_complete:
         raise _build_malformed_error(text)
@@ -62,11 +62,11 @@ def read_page(text: bytes) -> Page:
     items: tuple[Part, ...] = ()
     metadata: Object = {}
     try:
-        for name, member in find_value(text).members():
+        for name, member in find_value(text).iterate_members():
             if name == "items" and member.is_list:
-                items = tuple(member.elements())
+                items = tuple(member.iterate_elements())
             elif name == "metadata":
-                metadata = read_mapping(member.value())
+                metadata = read_mapping(member.parse())
     except ValueError as problem:
         raise _build_malformed_error(text) from problem
     return Page(items, read_string(metadata.get("resourceVersion")), read_string(metadata.get("continue")))
@@ -76,9 +76,9 @@ def read_watch_event(line: bytes) -> WatchEvent:
     """Parse a line of a watch. Raises ApiError."""
     event_type = ""
     try:
-        for name, member in find_value(line).members():
+        for name, member in find_value(line).iterate_members():
             if name == "type":
-                event_type = read_string(member.value())
+                event_type = read_string(member.parse())
             elif name == "object":
                 return WatchEvent(event_type, member)
     except ValueError as problem:
@@ -90,7 +90,7 @@ def read_event_object(event: WatchEvent, parse_options: ParseOptions) -> Object:
     """Parse the event's object. Raises ApiError."""
     try:
         return read_object(event.object, parse_options)
-    except Malformed as problem:
+    except MalformedJson as problem:
         raise ApiError(NO_RESPONSE, "Malformed", f"a watch sent an invalid object: {problem}") from problem
 
 

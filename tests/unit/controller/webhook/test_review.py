@@ -19,7 +19,7 @@ from muster.controller.webhook.review import (
     find_problems,
     read_review,
 )
-from muster.objects.kubernetes.json_parts import Malformed
+from muster.objects.kubernetes.json_parts import MalformedJson
 from unit.api.api_resources import resource, spec
 
 RESOURCE: JSON = {"group": "muster.dev", "version": "v1alpha1", "resource": "distributedtrainingjobs"}
@@ -116,14 +116,14 @@ def test_the_longest_review_is_read_in_bounded_time() -> None:
     ]
     for text in texts:
         began = time.process_time()
-        with pytest.raises(Malformed):
+        with pytest.raises(MalformedJson):
             read_review(text[:MAX_REVIEW_BYTES])
         assert time.process_time() - began < 2.0
 
 
 @given(st.binary(max_size=200) | st.text().map(str.encode) | st.integers(0, 400).map(lambda end: review()[:end]))
 def test_a_body_that_is_not_a_review_is_malformed(text: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedJson):
         read_review(text)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.objects.kubernetes.json_parts import MAX_LEVELS, Malformed, Part, TooDeep, find_value
+from muster.objects.kubernetes.json_parts import MAX_LEVELS, MalformedJson, NestingTooDeep, Part, find_value
 
 MEGABYTE = 1_400_000
 SECONDS = 2.0
@@ -30,13 +30,13 @@ def deep(levels: int) -> bytes:
 @given(st.dictionaries(st.text(), Values, max_size=5), Indents, Encodings)
 def test_a_map_is_its_members(value: dict[str, JSON], indent: int | None, encoding: str) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=encoding == "ascii").encode("utf-8", "replace")
-    assert {name: part.value() for name, part in find_value(text).members()} == json.loads(text)
+    assert {name: part.parse() for name, part in find_value(text).iterate_members()} == json.loads(text)
 
 
 @given(st.lists(Values, max_size=5), Indents)
 def test_a_list_is_its_elements(value: list[JSON], indent: int | None) -> None:
     text = json.dumps(value, indent=indent).encode()
-    assert [part.value() for part in find_value(text).elements()] == value
+    assert [part.parse() for part in find_value(text).iterate_elements()] == value
 
 
 @given(Values, Values, st.integers(MAX_LEVELS + 1, 10_000))
@@ -46,24 +46,24 @@ def test_what_is_too_deep_costs_its_neighbours_nothing(before: JSON, after: JSON
         deep(levels),
         json.dumps(after).encode(),
     )
-    members = dict(find_value(text).members())
-    assert (members["before"].value(), members["after"].value()) == (before, after)
-    with pytest.raises(TooDeep):
-        members["deep"].value()
+    members = dict(find_value(text).iterate_members())
+    assert (members["before"].parse(), members["after"].parse()) == (before, after)
+    with pytest.raises(NestingTooDeep):
+        members["deep"].parse()
 
 
 @pytest.mark.parametrize("levels", [1, 2, MAX_LEVELS])
 def test_so_many_levels_are_read(levels: int) -> None:
     part = find_value(deep(levels))
-    assert (part.end, part.value()) == (len(deep(levels)), json.loads(deep(levels)))
+    assert (part.end, part.parse()) == (len(deep(levels)), json.loads(deep(levels)))
 
 
 @pytest.mark.parametrize("levels", [MAX_LEVELS + 1, 10_000])
 def test_more_levels_are_not(levels: int) -> None:
     part = find_value(deep(levels))
     assert part.end == len(deep(levels))
-    with pytest.raises(TooDeep):
-        part.content()
+    with pytest.raises(NestingTooDeep):
+        part.get_text()
 
 
 @pytest.mark.parametrize(
@@ -85,15 +85,15 @@ def test_more_levels_are_not(levels: int) -> None:
     ],
 )
 def test_what_is_no_map_is_malformed(text: bytes) -> None:
-    with pytest.raises(Malformed):
-        {name: part.value() for name, part in find_value(text).members()}
+    with pytest.raises(MalformedJson):
+        {name: part.parse() for name, part in find_value(text).iterate_members()}
 
 
 @given(st.binary(max_size=40))
 def test_any_bytes_are_a_map_or_malformed(text: bytes) -> None:
     try:
-        result = {name: part.value() for name, part in find_value(text).members()}
-    except Malformed:
+        result = {name: part.parse() for name, part in find_value(text).iterate_members()}
+    except MalformedJson:
         return
     assert result.keys() == json.loads(text[: text.rindex(b"}") + 1]).keys()
 
@@ -126,35 +126,35 @@ def test_the_largest_object_is_cut_in_bounded_time(kind: str) -> None:
     part = find_value(LARGE[kind])
     try:
         assert part.end == len(LARGE[kind])
-    except Malformed:
+    except MalformedJson:
         assert "never" in kind
     assert time.process_time() - began < SECONDS
 
 
 def test_who_stops_early_looks_at_nothing_that_follows() -> None:
     text = b'{"name":"a","rest":' + b"[" * MEGABYTE
-    name, part = next(iter(find_value(text).members()))
-    assert (name, part.value()) == ("name", "a")
+    name, part = next(iter(find_value(text).iterate_members()))
+    assert (name, part.parse()) == ("name", "a")
 
 
 def test_a_part_knows_what_is_in_it() -> None:
-    first, second = find_value(b'[{"a":1},{"b":2}]').elements()
+    first, second = find_value(b'[{"a":1},{"b":2}]').iterate_elements()
     assert (first.contains(b'"a"'), first.contains(b'"b"'), second.contains(b'"b"')) == (True, False, True)
 
 
 def test_a_map_of_thousands_of_fields_is_not_cut() -> None:
     text = json.dumps({str(number): 1 for number in range(2_000)}).encode()
-    with pytest.raises(Malformed, match="fields"):
-        list(find_value(text).members())
+    with pytest.raises(MalformedJson, match="fields"):
+        list(find_value(text).iterate_members())
     assert isinstance(find_value(b'{"of":%b}' % text), Part)
 
 
 @pytest.mark.parametrize("text", [rb'"\ud83d"', rb'{"\uDE00": 1}', b'["\xed\xa0\xbd"]'])
 def test_half_of_a_character_is_malformed(text: bytes) -> None:
-    with pytest.raises(Malformed):
-        find_value(text).value()
+    with pytest.raises(MalformedJson):
+        find_value(text).parse()
 
 
 @pytest.mark.parametrize("text", [rb'"\ud83d\ude00"', '"\U0001f600"'.encode(), rb'"\\ud83d"', '"\ud7ff"'.encode()])
 def test_whole_characters_are_read(text: bytes) -> None:
-    assert find_value(text).value() == json.loads(text)
+    assert find_value(text).parse() == json.loads(text)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from muster.api.document import JSON
-from muster.objects.kubernetes.json_parts import MAX_LEVELS, Malformed, find_value
+from muster.objects.kubernetes.json_parts import MAX_LEVELS, MalformedJson, find_value
 from muster.objects.kubernetes.kinds import Object, ParseOptions
 from muster.objects.kubernetes.object_parser import (
     LAST_APPLIED,
@@ -114,12 +114,12 @@ def test_identity_only_forgets_the_rest() -> None:
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"metadata":3}', b'{"metadata":{}', b'{"metadata":{"name":"a"}'])
 def test_what_is_no_object_is_malformed(text: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedJson):
         read(text)
 
 
 def test_something_after_the_value_is_malformed() -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedJson):
         parse_json(b'{"a":1}x')
 
 
@@ -135,12 +135,12 @@ def test_an_item_that_is_too_deep_leaves_the_others(order: str) -> None:
     good, bad = text_of(), text_of(b'"managedFields":%b,' % DEEP, b'"spec":%b' % DEEP)
     page = read_page(ITEMS[order] % b",".join([good, bad, good]))
     assert (page.resource_version, page.continue_token) == ("9", "more")
-    objects = list(page.objects(ParseOptions()))
+    objects = list(page.parse_items(ParseOptions()))
     assert [list(read_missing_parts(item)) for item in objects] == [[], ["spec"], []]
     assert [item["metadata"] for item in objects] == [{"annotations": {}, **IDENTITY}] * 3
 
 
 def test_an_item_that_is_no_object_is_not_there() -> None:
     page = read_page(b'{"items":[3,%b,{"metadata":4}],"metadata":{}}' % text_of())
-    assert len(list(page.objects(ParseOptions()))) == 1
+    assert len(list(page.parse_items(ParseOptions()))) == 1
     assert read_page(b'{"items":null,"metadata":{"resourceVersion":"1"}}').items == ()

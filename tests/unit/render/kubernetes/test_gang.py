@@ -77,7 +77,7 @@ def test_a_pod_group_is_what_its_scheduler_s_schema_wants(
     assert group.body["spec"] == spec
     assert (group.body["apiVersion"], group.body["kind"]) == (api_version, "PodGroup")
     assert entries(read_mapping(group.body["metadata"]), "ownerReferences")[0]["uid"] == UID
-    assert group.kind.path("team") == f"/apis/{api_version}/namespaces/team/podgroups"
+    assert group.kind.build_path("team") == f"/apis/{api_version}/namespaces/team/podgroups"
 
 
 def test_pods_belong_to_volcano_s_group() -> None:
