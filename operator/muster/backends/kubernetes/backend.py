@@ -163,19 +163,16 @@ class KubernetesBackend:
             yield self._node(job, job_state, node), self.pods.last_pod(job.metadata.uid, node)
 
     def _node(self, job: Job, job_state: JobState, node: int) -> NodeFacts:
-        uid = job.metadata.uid
-        agent = self.store.agent(uid, node)
-        last_pod = self.pods.last_pod(uid, node)
+        agent, last_pod = self.store.agent(job.metadata.uid, node), self.pods.last_pod(job.metadata.uid, node)
         sent_command = job_state.sent_commands.get(node)
         # A replacement pod has not received the commands to the previous pod.
         if sent_command is not None and (last_pod is None or last_pod.pod.uid != sent_command.pod_uid):
             sent_command = None
+        process = self._process(job, job_state, node, last_pod)
         return NodeFacts(
             node=node,
             name=f"{job.metadata.name}-{node}",
-            process=apply_agent_report(
-                self._process(job, job_state, node, last_pod), agent, _end_observed_at(last_pod)
-            ),
+            process=apply_agent_report(process, agent, _end_observed_at(last_pod)),
             agent=agent,
             command=None if sent_command is None else sent_command.command,
             command_sent_at=None if sent_command is None else sent_command.at,
