@@ -15,6 +15,7 @@ from muster.backends.kubernetes.edited_sources import NO_MEMORY, EditedSources
 from muster.backends.kubernetes.job_state import JobState, PodDeletion, SentCommand
 from muster.backends.kubernetes.pod_creator import UNCONFIRMED_SECONDS, PodCreator
 from muster.backends.kubernetes.pod_index import PodEntry, PodIndex
+from muster.backends.kubernetes.service_selector import select_pods
 from muster.clients.kubernetes.client import Client
 from muster.collector.heartbeat import heartbeat_seconds
 from muster.collector.store import RankStore
@@ -115,7 +116,10 @@ class KubernetesBackend:
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
         """Execute the actions. Raises `ApiError` if some of them need a retry."""
         job_state = self._job_state(job)
-        requests = self._create_or_refresh(job, job_state, actions)
+        requests = [
+            *self._create_or_refresh(job, job_state, actions),
+            select_pods(job, job_state, self.pods, self.client),
+        ]
         for action in actions:
             match action:
                 case CreateNode():

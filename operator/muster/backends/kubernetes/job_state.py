@@ -64,6 +64,9 @@ class JobState:
     ca_bundle: str | None = None
     """The CA certificates in the agents' ConfigMap."""
 
+    has_selected_pods: bool = False
+    """Whether the Service selects the job's pods."""
+
     found_source: RequestedSource | None = None
     source_found_at: float = 0.0
     """The edited code that the job's annotation named last, and when its ConfigMap was read."""

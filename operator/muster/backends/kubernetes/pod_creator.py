@@ -115,6 +115,8 @@ class PodCreator:
         refusal = await self.children.make(job)
         if refusal is None:
             job_state.ca_bundle = ca_bundle
+            # A user may have deleted the Service: then this is a new one.
+            job_state.has_selected_pods = False
         return refusal
 
     async def _dry_run(self, batch: _Batch, actions: dict[int, CreateNode]) -> Refusal | None:

@@ -29,13 +29,17 @@ def pod(job: Job, node: int, replacement: int, pod_settings: PodSettings, avoide
 
 
 def service(job: Job) -> Object:
-    """Return the headless Service for the nodes' DNS names, which resolve before the nodes are ready."""
-    spec: Fields = {
-        "clusterIP": "None",
-        "publishNotReadyAddresses": True,
-        "selector": {JOB_UID_LABEL: job.metadata.uid},
-    }
+    """Return the headless Service for the nodes' DNS names, which resolve before the nodes are ready.
+
+    It selects no pods until `pod_selector` is added to its spec.
+    """
+    spec: Fields = {"clusterIP": "None", "publishNotReadyAddresses": True}
     return {**_type_and_metadata(SERVICES, job), "spec": spec}
+
+
+def pod_selector(job: Job) -> Fields:
+    """Return the selector with which the Service selects the job's pods."""
+    return {JOB_UID_LABEL: job.metadata.uid}
 
 
 def config_map(job: Job, plan: Plan, archive: bytes) -> Object:
