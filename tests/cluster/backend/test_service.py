@@ -1,4 +1,4 @@
-"""When a job's Service selects its pods, on a real API server. The test writes the pods' addresses, as a kubelet does."""
+"""When a job's Service selects its pods, on a real API server. The tests write the pods' addresses."""
 
 from cluster.backend.world import Operator, World
 from muster.api.document import JSON

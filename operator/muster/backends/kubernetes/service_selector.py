@@ -11,7 +11,7 @@ from muster.clients.kubernetes.client import Client
 from muster.core.members import count_nodes_with_spares
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import SERVICES
-from muster.objects.kubernetes.names import children_name
+from muster.objects.kubernetes.names import build_children_name
 from muster.objects.kubernetes.pods import owner_uid
 from muster.render.kubernetes.render import pod_selector
 
@@ -30,7 +30,7 @@ def _count_addresses(job: Job, pods: PodIndex) -> int:
 
 
 async def _add_selector(job: Job, client: Client) -> None:
-    namespace, name, selector = job.metadata.namespace, children_name(job.metadata.name), pod_selector(job)
+    namespace, name, selector = job.metadata.namespace, build_children_name(job.metadata.name), pod_selector(job)
     try:
         stored = await client.get(SERVICES, namespace, name)
         if owner_uid(stored) != job.metadata.uid or read_mapping(stored["spec"]).get("selector") == selector:
