@@ -33,7 +33,8 @@ def service(job: Job) -> Object:
 
     It selects no pods until `pod_selector` is added to its spec.
     """
-    spec: Fields = {"clusterIP": "None", "publishNotReadyAddresses": True}
+    # Without a selector, the API server's default is RequireDualStack, with which many clusters refuse the selector.
+    spec: Fields = {"clusterIP": "None", "ipFamilyPolicy": "SingleStack", "publishNotReadyAddresses": True}
     return {**_type_and_metadata(SERVICES, job), "spec": spec}
 
 

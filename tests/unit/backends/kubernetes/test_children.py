@@ -64,7 +64,7 @@ def test_no_two_pods_share_a_name() -> None:
 
 def test_the_service_names_nodes_that_are_not_ready() -> None:
     spec = read_mapping(service(cluster_job())["spec"])
-    assert spec == {"clusterIP": "None", "publishNotReadyAddresses": True}
+    assert spec == {"clusterIP": "None", "ipFamilyPolicy": "SingleStack", "publishNotReadyAddresses": True}
     assert pod_selector(cluster_job()) == {"muster.dev/job-uid": UID}
 
 
