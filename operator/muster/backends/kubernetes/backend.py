@@ -30,7 +30,7 @@ from muster.core.members import count_nodes_with_spares
 from muster.diagnose.kubernetes.node_facts import apply_agent_report, build_missing_process, is_caused_by_muster
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import JOBS, PODS
-from muster.objects.kubernetes.pods import PodView, read_pod
+from muster.objects.kubernetes.pods import JOB_PODS, PodView, read_pod
 from muster.render.kubernetes.pod_settings import PodSettings
 
 KILL_GRACE_SECONDS = 1
@@ -211,7 +211,7 @@ class KubernetesBackend:
             if pod_entry.unconfirmed_since is None or self.clock() < pod_entry.unconfirmed_since + UNCONFIRMED_SECONDS:
                 continue
             try:
-                stored = read_pod(await self.client.get(PODS, job.metadata.namespace, pod_entry.pod.name))
+                stored = read_pod(await self.client.get(JOB_PODS, job.metadata.namespace, pod_entry.pod.name))
             except ApiError as error:
                 if not error.is_not_found:
                     raise

@@ -19,7 +19,7 @@ from muster.diagnose.kubernetes.refusals import Refusal, build_name_conflict, re
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import PODS, Object
 from muster.objects.kubernetes.names import build_pod_name
-from muster.objects.kubernetes.pods import read_pod
+from muster.objects.kubernetes.pods import JOB_PODS, read_pod
 from muster.render.kubernetes import render
 from muster.render.kubernetes.not_renderable import NotRenderable
 from muster.render.kubernetes.pod_copy import copy_pod
@@ -170,13 +170,13 @@ class PodCreator:
             body = await self._render(batch, action)
             name = build_pod_name(job.metadata.name, action.node, action.replacement)
             try:
-                created = await self.client.create(PODS, namespace, body)
+                created = await self.client.create(JOB_PODS, namespace, body)
             except ApiError as error:
                 if not error.already_exists:
                     batch.refusal = _refusal(error, body, job)
                     return
                 # An earlier request, without a response, or the previous leader created the pod.
-                created = await self.client.get(PODS, namespace, name)
+                created = await self.client.get(JOB_PODS, namespace, name)
             pod = read_pod(created)
             if pod is not None and pod.job_uid == job.metadata.uid:
                 self.pods.add_created(pod, self.clock())
