@@ -12,7 +12,7 @@ from muster.core.members import count_nodes_with_spares
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import SERVICES
 from muster.objects.kubernetes.names import build_children_name
-from muster.objects.kubernetes.pods import owner_uid
+from muster.objects.kubernetes.pods import read_owner_uid
 from muster.render.kubernetes.render import pod_selector
 
 
@@ -33,7 +33,7 @@ async def _add_selector(job: Job, client: Client) -> None:
     namespace, name, selector = job.metadata.namespace, build_children_name(job.metadata.name), pod_selector(job)
     try:
         stored = await client.get(SERVICES, namespace, name)
-        if owner_uid(stored) != job.metadata.uid or read_mapping(stored["spec"]).get("selector") == selector:
+        if read_owner_uid(stored) != job.metadata.uid or read_mapping(stored["spec"]).get("selector") == selector:
             return
         # With the uid, the API server refuses to change another owner's new Service.
         uid = read_mapping(stored["metadata"]).get("uid")
