@@ -18,11 +18,11 @@ from http.client import HTTPSConnection
 from aiohttp import web
 
 from muster.collector.collector import Collector
-from muster.collector.pod_directory import Member
+from muster.collector.pod_directory import PodIdentity
 from muster.collector.store import RankStore
-from muster.collector.trust.certificate import ServingCertificate, issue, server_context
+from muster.collector.trust.certificate import ServingCertificate, issue_certificate, make_server_context
 from muster.collector.trust.keys import read_keys
-from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
+from muster.collector.trust.tokens import LocalTokenIssuer, PodClaim, TokenVerifier
 from muster.core.reports.check import JobShape
 from muster_worker.contract import wire
 from muster_worker.contract.schema import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report, ReportAnswer
@@ -36,8 +36,8 @@ ANSWER = wire.encode(ReportAnswer(1.0))
 class Pods:
     """One pod per node, with the node's number as its UID."""
 
-    def find(self, pod_uid: str) -> Member | None:
-        return Member(JOB, int(pod_uid), 0)
+    def find(self, pod_uid: str) -> PodIdentity | None:
+        return PodIdentity(JOB, int(pod_uid), 0)
 
 
 def make_report(node: int, procs: int, sequence: int) -> bytes:
@@ -98,24 +98,24 @@ async def measure(url: str, certificate: ServingCertificate, work: Sequence[Sequ
 async def bench(requests: int, procs: int, rounds: int) -> dict[str, float | int | str]:
     """Run all rounds, each with both servers."""
     now = time.time()
-    certificate = issue([HOST], now, 3600.0)
-    issuer = LocalIssuer(ISSUER, TOKEN_AUDIENCE)
+    certificate = issue_certificate([HOST], now, 3600.0)
+    issuer = LocalTokenIssuer(ISSUER, TOKEN_AUDIENCE)
     # Each request is from another pod, so that no pod exceeds its rate limit.
     nodes = requests
     tokens = [issuer.issue(PodClaim("default", f"bench-{node}", str(node)), now, 3600.0) for node in range(nodes)]
-    verifier = Verifier(ISSUER, TOKEN_AUDIENCE, read_keys(issuer.jwks()))
+    verifier = TokenVerifier(ISSUER, TOKEN_AUDIENCE, read_keys(issuer.make_jwks()))
     for token in tokens:
         verifier.verify(token, now)
     store = RankStore()
     # The answer's heartbeat interval depends on the number of agents. With this job both servers send the same one.
-    store.register(JobShape(JOB, nodes, procs, now - 60.0))
+    store.register_job(JobShape(JOB, nodes, procs, now - 60.0))
     collector = Collector(store=store, verifier=verifier, directory=Pods(), certificate=certificate, clock=time.time)
     url = await collector.start(HOST)
-    collector.lead(lambda: True)
+    collector.start_leading(lambda: True)
 
     runner = web.ServerRunner(web.Server(serve_minimal_answer, access_log=None))
     await runner.setup()
-    site = web.TCPSite(runner, HOST, 0, ssl_context=server_context(certificate))
+    site = web.TCPSite(runner, HOST, 0, ssl_context=make_server_context(certificate))
     await site.start()
     minimal_url = f"https://{HOST}:{site.port}"
 
@@ -140,7 +140,7 @@ async def bench(requests: int, procs: int, rounds: int) -> dict[str, float | int
             ),
             3,
         ),
-        "refused": sum(collector.refused.values()),
+        "refused": sum(collector.refusal_counts.values()),
     }
 
 

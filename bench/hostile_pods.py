@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from muster.collector.collector import Collector
-from muster.collector.pod_directory import Member
+from muster.collector.pod_directory import PodIdentity
 from muster.collector.store import RankStore
-from muster.collector.trust.certificate import issue
+from muster.collector.trust.certificate import issue_certificate
 from muster.collector.trust.keys import read_keys
-from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
+from muster.collector.trust.tokens import LocalTokenIssuer, PodClaim, TokenVerifier
 from muster.core.reports.check import JobShape
 from muster_worker.agent.collector_client import CollectorClient, CollectorUnavailable, TrustedAuthorities
 from muster_worker.contract import wire
@@ -77,9 +77,9 @@ def make_report(pod: str, ranks: int, lines: Sequence[str], sequence: int) -> by
 class Pods:
     """The pod directory."""
 
-    def find(self, pod_uid: str) -> Member | None:
+    def find(self, pod_uid: str) -> PodIdentity | None:
         """Return a member for any pod."""
-        return Member(job_uid(pod_uid), 0, 0)
+        return PodIdentity(job_uid(pod_uid), 0, 0)
 
 
 def read_memory_mib() -> float:
@@ -91,15 +91,15 @@ def read_memory_mib() -> float:
 async def serve(pipe: multiprocessing.connection.Connection, pods: Sequence[str]) -> None:
     """Run the collector until the parent requests its figures."""
     now = time.time()
-    certificate = issue([HOST], now, 3600.0)
-    issuer = LocalIssuer(ISSUER, TOKEN_AUDIENCE)
-    verifier = Verifier(ISSUER, TOKEN_AUDIENCE, read_keys(issuer.jwks()))
+    certificate = issue_certificate([HOST], now, 3600.0)
+    issuer = LocalTokenIssuer(ISSUER, TOKEN_AUDIENCE)
+    verifier = TokenVerifier(ISSUER, TOKEN_AUDIENCE, read_keys(issuer.make_jwks()))
     store = RankStore()
     for pod in pods:
-        store.register(JobShape(job_uid(pod), 1, RANKS, now - 60.0))
+        store.register_job(JobShape(job_uid(pod), 1, RANKS, now - 60.0))
     collector = Collector(store=store, verifier=verifier, directory=Pods(), certificate=certificate, clock=time.time)
     url = await collector.start(HOST)
-    collector.lead(lambda: True)
+    collector.start_leading(lambda: True)
     tokens = {pod: issuer.issue(PodClaim(f"team-{pod}", pod, pod), now, 3600.0) for pod in pods}
     pipe.send(Site(url, certificate.authority, tokens))
 
@@ -121,7 +121,7 @@ async def serve(pipe: multiprocessing.connection.Connection, pods: Sequence[str]
             "memory_growth_mib": round(peak - initial_memory, 1),
             "cpu": round((time.process_time() - cpu) / (time.monotonic() - started), 2),
             "connections": connections,
-            "refused": {str(reason): number for reason, number in collector.refused.most_common()},
+            "refused": {str(reason): number for reason, number in collector.refusal_counts.most_common()},
         }
     )
     await collector.close()

@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from muster.render.sagemaker.rank_reports import report_files
+from muster.render.sagemaker.rank_reports import make_report_files
 
 RANK = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1", "SM_CURRENT_HOST": "algo-1"}
 
@@ -79,7 +79,7 @@ def _measure_wrapper_bytes(folder: Path) -> int:
 
 
 def _write(folder: Path, script: str) -> None:
-    for name, content in {**report_files("train.py"), "train.py": script.encode()}.items():
+    for name, content in {**make_report_files("train.py"), "train.py": script.encode()}.items():
         (folder / name).write_bytes(content)
 
 

@@ -32,8 +32,8 @@ from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.backends.node_jobs import NodeJobs
 from muster.clients.kubernetes.client import Change, Client
-from muster.collector.heartbeat import heartbeat_seconds
-from muster.collector.pod_directory import Member
+from muster.collector.heartbeat import compute_heartbeat_seconds
+from muster.collector.pod_directory import PodIdentity
 from muster.collector.store import RankStore, UnknownJob
 from muster.controller.backends import apply_defaults
 from muster.controller.jobs.job_controller import JobControllerDependencies
@@ -93,7 +93,7 @@ def make_resource(number: int, size: Size, created: str, *, suspended: bool) -> 
 
 def make_pod(job: Job, node: int, created: str) -> Object:
     """Return the running pod of a node."""
-    body = dict(render.pod(job, node, 0, SETTING))
+    body = dict(render.render_pod(job, node, 0, SETTING))
     body["metadata"] = {**_fields(body, "metadata"), "uid": f"{job.metadata.uid}-{node}", "resourceVersion": "1"}
     body["spec"] = {**_fields(body, "spec"), "nodeName": f"machine-{node}"}
     body["status"] = {
@@ -324,7 +324,7 @@ async def _send_reports(store: RankStore, resources: Sequence[Object], size: Siz
     """Send reports at the collector's heartbeat interval until the time is over. Returns their number."""
     uids = [str(_fields(each, "metadata")["uid"]) for each in resources]
     agents = [(uid, node) for node in range(size.nodes) for uid in uids]
-    per_second = len(agents) / heartbeat_seconds(len(agents))
+    per_second = len(agents) / compute_heartbeat_seconds(len(agents))
     started, sent = time.monotonic(), 0
     while (elapsed := time.monotonic() - started) < size.seconds:
         while sent < elapsed * per_second:
@@ -337,7 +337,7 @@ async def _send_reports(store: RankStore, resources: Sequence[Object], size: Siz
 
 def _record_report(store: RankStore, uid: str, node: int, size: Size, sequence: int) -> None:
     with contextlib.suppress(UnknownJob):
-        store.record(Member(uid, node, 0), make_report(uid, node, size, sequence), time.time())
+        store.record_report(PodIdentity(uid, node, 0), make_report(uid, node, size, sequence), time.time())
 
 
 def _read_request_count(pipe: Connection) -> int:

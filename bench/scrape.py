@@ -17,8 +17,8 @@ import aiohttp
 from muster.api.document import JSON
 from muster.api.status.status import Status
 from muster.controller.metrics import endpoint
-from muster.controller.metrics.recorder import Recorder
-from muster.controller.metrics.snapshot import Sources
+from muster.controller.metrics.recorder import MetricsRecorder
+from muster.controller.metrics.snapshot import MetricSources
 from muster.controller.serve import SWITCH_INTERVAL_SECONDS
 from muster.objects.kubernetes.kinds import JOBS
 from muster.objects.kubernetes.resource import Resource, read_resource
@@ -77,15 +77,15 @@ async def measure_delay(longest: list[float]) -> None:
 async def bench(options: argparse.Namespace) -> dict[str, float]:
     """Scrape an endpoint with all jobs."""
     jobs = tuple(make_job(number, options.namespaces) for number in range(options.jobs))
-    recorder, longest = Recorder(time.time, time.monotonic), [0.0]
+    recorder, longest = MetricsRecorder(time.time, time.monotonic), [0.0]
     for job in jobs:
         recorder.count_write(job, Status(), job.status)
     no_requests = dict[tuple[str, str, str], int]
-    sources = Sources("1", lambda: True, lambda: jobs, tuple, dict, lambda: 0, no_requests, no_requests)
-    listening = endpoint.listen("127.0.0.1", 0)
-    url = f"http://127.0.0.1:{listening.getsockname()[1]}{endpoint.PATH}"
+    sources = MetricSources("1", lambda: True, lambda: jobs, tuple, dict, lambda: 0, no_requests, no_requests)
+    listening_socket = endpoint.open_listening_socket("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listening_socket.getsockname()[1]}{endpoint.PATH}"
     seconds, cpu, text = [], [], b""
-    async with endpoint.serve_metrics(listening, recorder, sources), aiohttp.ClientSession() as client:
+    async with endpoint.serve_metrics(listening_socket, recorder, sources), aiohttp.ClientSession() as client:
         for _ in range(options.scrapes):
             await asyncio.sleep(endpoint.REUSE_SECONDS)
             watch = asyncio.create_task(measure_delay(longest))

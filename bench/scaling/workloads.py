@@ -57,7 +57,7 @@ def bare_pods(namespace: str, name: str, pods: int) -> list[Request]:
     body = _muster_job(namespace, name, pods)
     body["metadata"] |= {"uid": "none"}
     job = apply_defaults(validate(Document(body)), Status(), OperatorConfig())
-    rendered = [dict(render.pod(job, node, 0, _POD_SETTINGS)) for node in range(pods)]
+    rendered = [dict(render.render_pod(job, node, 0, _POD_SETTINGS)) for node in range(pods)]
     for pod in rendered:
         metadata: Any = pod["metadata"]
         pod["metadata"] = {key: value for key, value in metadata.items() if key != "ownerReferences"}

@@ -9,10 +9,10 @@ import pytest
 
 from cluster.shared import Kubectl
 from muster.clients.kubernetes.client import Client
-from muster.collector.server.refusal import Reason, RequestRefused
+from muster.collector.server.refusal import RefusalReason, RequestRefused
 from muster.collector.trust.authorities import AUTHORITY_SECONDS, PROPAGATION_SECONDS, SERVING_SECONDS
 from muster.collector.trust.certificate import ServingCertificate
-from muster.controller.trust.trust import Trust, TrustError, TrustSetting
+from muster.controller.trust.trust import TrustError, TrustManager, TrustSettings
 from muster.objects.kubernetes.kinds import SECRETS
 from muster_worker.contract.schema import TOKEN_AUDIENCE
 
@@ -35,8 +35,8 @@ class Replica:
 
     def __init__(self, client: Client, namespace: str, clock: Clock) -> None:
         self.shown: list[ServingCertificate] = []
-        setting = TrustSetting(namespace, SECRET, ["muster-collector.muster.svc"])
-        self.trust = Trust(client, setting, self.shown.append, clock)
+        settings = TrustSettings(namespace, SECRET, ["muster-collector.muster.svc"])
+        self.trust = TrustManager(client, settings, self.shown.append, clock)
 
 
 def authorities(kubectl: Kubectl, namespace: str) -> list[dict[str, object]]:
@@ -51,9 +51,9 @@ async def test_replicas_that_start_together_agree(client: Client, namespace: str
     await asyncio.gather(*(replica.trust.start() for replica in replicas))
 
     (only,) = authorities(kubectl, namespace)
-    assert {replica.trust.bundle() for replica in replicas} == {only["certificate"]}
-    assert {replica.trust.certificate().authority for replica in replicas} == {only["certificate"]}
-    assert len({replica.trust.certificate().key for replica in replicas}) == 5
+    assert {replica.trust.get_ca_bundle() for replica in replicas} == {only["certificate"]}
+    assert {replica.trust.get_certificate().authority for replica in replicas} == {only["certificate"]}
+    assert len({replica.trust.get_certificate().key for replica in replicas}) == 5
 
 
 async def test_a_restarted_operator_has_the_same_authority(client: Client, namespace: str) -> None:
@@ -62,7 +62,7 @@ async def test_a_restarted_operator_has_the_same_authority(client: Client, names
 
     await second.trust.start()
 
-    assert first.trust.bundle() == second.trust.bundle()
+    assert first.trust.get_ca_bundle() == second.trust.get_ca_bundle()
 
 
 async def test_what_gangs_know_each_other_by_outlives_a_restart_and_a_rotation(
@@ -71,17 +71,17 @@ async def test_what_gangs_know_each_other_by_outlives_a_restart_and_a_rotation(
     clock = Clock()
     first, second = (Replica(client, namespace, clock) for _ in range(2))
     await asyncio.gather(first.trust.start(), second.trust.start())
-    seed = first.trust.seed()
-    assert second.trust.seed() == seed
+    seed = first.trust.get_seed()
+    assert second.trust.get_seed() == seed
     # an older release rotated the authorities, and another client created the Secret again
     kubectl("patch", "secret", SECRET, "-n", namespace, "--type=json", "-p", REMOVED_SEED)
 
     clock.now += AUTHORITY_SECONDS * 0.7
-    await first.trust.renew()
+    await first.trust.renew_if_due()
     third = Replica(client, namespace, clock)
     await third.trust.start()
 
-    assert third.trust.seed() == seed
+    assert third.trust.get_seed() == seed
     assert len(authorities(kubectl, namespace)) == 2
 
 
@@ -90,26 +90,26 @@ async def test_an_authority_is_announced_then_signs_then_goes(client: Client, na
     replicas = [Replica(client, namespace, clock) for _ in range(2)]
     for replica in replicas:
         await replica.trust.start()
-    old = replicas[0].trust.bundle()
+    old = replicas[0].trust.get_ca_bundle()
 
     clock.now += AUTHORITY_SECONDS * 0.7
-    await asyncio.gather(*(replica.trust.renew() for replica in replicas))
+    await asyncio.gather(*(replica.trust.renew_if_due() for replica in replicas))
     both = [str(one["certificate"]) for one in authorities(kubectl, namespace)]
     assert both[0] == old
     assert len(both) == 2
     for replica in replicas:
-        assert replica.trust.bundle() == "".join(both)
-        assert replica.trust.certificate().authority == old
-        assert replica.shown == [replica.trust.certificate()]  # the authority was old enough to be renewed
+        assert replica.trust.get_ca_bundle() == "".join(both)
+        assert replica.trust.get_certificate().authority == old
+        assert replica.shown == [replica.trust.get_certificate()]  # the authority was old enough to be renewed
 
     clock.now += PROPAGATION_SECONDS
-    await replicas[0].trust.renew()
-    assert replicas[0].trust.certificate().authority == both[1]
+    await replicas[0].trust.renew_if_due()
+    assert replicas[0].trust.get_certificate().authority == both[1]
     assert len(replicas[0].shown) == 2
 
     clock.now += AUTHORITY_SECONDS * 0.3
-    await replicas[0].trust.renew()
-    assert replicas[0].trust.bundle() == both[1]
+    await replicas[0].trust.renew_if_due()
+    assert replicas[0].trust.get_ca_bundle() == both[1]
 
 
 @pytest.mark.parametrize(("share", "renewals"), [(0.6, 0), (0.7, 1)])
@@ -121,8 +121,8 @@ async def test_a_serving_certificate_is_renewed_in_time(
     await replica.trust.start()
 
     clock.now += SERVING_SECONDS * share
-    await replica.trust.renew()
-    await replica.trust.renew()
+    await replica.trust.renew_if_due()
+    await replica.trust.renew_if_due()
 
     assert len(replica.shown) == renewals
 
@@ -133,7 +133,7 @@ async def test_a_deleted_secret_comes_back_as_it_was(client: Client, namespace: 
     before = authorities(kubectl, namespace)
     kubectl("delete", "secret", SECRET, "-n", namespace)
 
-    await replica.trust.renew()
+    await replica.trust.renew_if_due()
 
     assert authorities(kubectl, namespace) == before
     assert not replica.shown
@@ -153,7 +153,7 @@ async def test_a_secret_that_somebody_made_is_filled_and_keeps_what_it_has(
     assert isinstance(secret["metadata"], dict)
     assert secret["data"]["note"] == base64.b64encode(b"theirs").decode()
     assert secret["metadata"]["labels"] == {"team": "ml"}
-    assert authorities(kubectl, namespace)[0]["certificate"] == replica.trust.bundle()
+    assert authorities(kubectl, namespace)[0]["certificate"] == replica.trust.get_ca_bundle()
 
 
 @pytest.mark.parametrize(("content", "problem"), [(b"junk", "it is not JSON"), (b"\xff", "it is not UTF-8")])
@@ -193,12 +193,12 @@ async def test_the_clusters_own_tokens_are_believed(client: Client, namespace: s
     claim = replica.trust.verifier.verify(token(TOKEN_AUDIENCE, *bound), time.time())
     assert (claim.namespace, claim.pod_name, claim.pod_uid) == (namespace, "worker-0", uid)
     for forged, reason in (
-        (token("somebody-else", *bound), Reason.WRONG_AUDIENCE),
-        (token(TOKEN_AUDIENCE), Reason.BAD_TOKEN),  # a token of a service account, not of a pod
+        (token("somebody-else", *bound), RefusalReason.WRONG_AUDIENCE),
+        (token(TOKEN_AUDIENCE), RefusalReason.BAD_TOKEN),  # a token of a service account, not of a pod
     ):
         with pytest.raises(RequestRefused) as refused:
             replica.trust.verifier.verify(forged, time.time())
         assert refused.value.reason is reason
     with pytest.raises(RequestRefused) as refused:
         replica.trust.verifier.verify(token(TOKEN_AUDIENCE, *bound), time.time() + 7200.0)
-    assert refused.value.reason is Reason.EXPIRED
+    assert refused.value.reason is RefusalReason.EXPIRED

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.render.agent_archive import agent_archive
+from muster.render.agent_archive import build_agent_archive
 from muster_dev.pythons import list_agent_pythons
 from muster_worker.rank_group import link, progress
 
@@ -74,7 +74,7 @@ class Agent:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.archive = folder / "agent.pyz"
-        self.archive.write_bytes(agent_archive())
+        self.archive.write_bytes(build_agent_archive())
         self.heard: list[Heard] = []
         self.processes: list[subprocess.Popen[bytes]] = []
         self._selector = selectors.DefaultSelector()

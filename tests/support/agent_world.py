@@ -13,10 +13,10 @@ from typing import Self
 
 from fakes.agent_collector import FakeCollector
 from muster.backends.local.hosts import hosts_file
-from muster.collector.trust.attempt_credentials import SEED_BYTES, derive, derive_ping_key
+from muster.collector.trust.attempt_credentials import SEED_BYTES, derive_credentials, derive_ping_key
 from muster.core.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.peers import select_peers
-from muster.render.agent_archive import agent_archive
+from muster.render.agent_archive import build_agent_archive
 from muster_worker.contract import schema, wire
 from muster_worker.contract.schema import (
     AgentPhase,
@@ -50,7 +50,7 @@ class AgentWorld:
         self.collector = FakeCollector(address)
         self.within: dict[int, tuple[str, ...]] = {}
         self.archive = self.short / "agent.pyz"
-        self.archive.write_bytes(agent_archive())
+        self.archive.write_bytes(build_agent_archive())
         self.agents: dict[int, subprocess.Popen[bytes]] = {}
         self.python = sys.executable
         self.plan: Plan | None = None
@@ -195,7 +195,7 @@ class AgentWorld:
             reports = [self.wait(node, lambda report: report.port is not None) for node in range(self.plan.nodes)]
             peers = select_peers(facts_of(reports))
         is_called = kind == CommandKind.START and self.plan.launcher == Launcher.MPI
-        credentials = derive(self.seed, JOB, attempt) if is_called else None
+        credentials = derive_credentials(self.seed, JOB, attempt) if is_called else None
         is_asked = kind == CommandKind.START and self.plan.fence_seconds
         key = derive_ping_key(self.seed, JOB, attempt) if is_asked else None
         for node in range(self.plan.nodes) if nodes is None else nodes:

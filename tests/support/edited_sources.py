@@ -5,15 +5,15 @@ import io
 from base64 import b64encode
 from collections.abc import Mapping
 
-from muster.render.storage.source_archive import members_of, pack
-from muster.render.storage.source_files import from_texts
+from muster.render.storage.source_archive import make_members, pack_files
+from muster.render.storage.source_files import make_files
 from muster_worker.contract.source import EditedSource
 
 
 def packed(texts: Mapping[str, str]) -> EditedSource:
     """Return the source with these files."""
     archive = io.BytesIO()
-    pack(members_of(from_texts(texts)), archive)
+    pack_files(make_members(make_files(texts)), archive)
     return source_of(archive.getvalue())
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from muster.collector.trust.attempt_credentials import SEED_BYTES, derive
+from muster.collector.trust.attempt_credentials import SEED_BYTES, derive_credentials
 from muster_worker.agent.log import Log
 from muster_worker.contract.schema import VERSION, Credentials, Launcher, Peer, Plan
 from muster_worker.launchers.environment import NodeContext
@@ -76,7 +76,7 @@ class RemoteRankGroup:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def credentials(self, job: str = JOB, attempt: int = 1) -> Credentials:
-        return derive(self.seed, job, attempt)
+        return derive_credentials(self.seed, job, attempt)
 
     def call(self, *arguments: str) -> Called:
         """Start node 0's program, as its mpirun would."""

@@ -9,7 +9,7 @@ import sys
 from muster.api.spec.job import Job
 from muster.cli.job_file import read_job
 from muster.cli.render.render import render_text
-from muster.cli.render.training_request import request_text
+from muster.cli.render.training_request import format_request
 
 AWS_REGION = "us-west-2"
 """The region for SageMaker jobs that don't set one."""
@@ -18,7 +18,7 @@ AWS_REGION = "us-west-2"
 def render_job(job: Job) -> str:
     """Return the output of `muster render`."""
     if job.spec.backend == "SageMaker":
-        return request_text(job, AWS_REGION, None, None)
+        return format_request(job, AWS_REGION, None, None)
     return render_text(job, b"")
 
 

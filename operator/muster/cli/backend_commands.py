@@ -24,12 +24,12 @@ class BackendCommands:
     """The functions of a backend. The operator's configuration is None if it is unknown.
 
     `render` returns the output of `muster render`, and `explain` the rows of `muster explain` for one node; both raise
-    `BadInput`. `check` raises `InvalidResource` for a job that the backend rejects. `problems` returns the reasons why
-    the operator can't run a valid job yet, and `notes` returns other warnings.
+    `BadInput`. `check` raises `InvalidResource` for a job that the backend rejects. `find_problems` returns the reasons
+    why the operator can't run a valid job yet, and `make_warnings` returns other warnings.
     """
 
     render: Callable[[Job, AwsOptions, OperatorConfig | None], str]
     explain: Callable[[Job, int, OperatorConfig | None], Sequence[Explanation]]
     check: Callable[[Job, Document, OperatorConfig | None], None]
-    problems: Callable[[Job, OperatorConfig | None], tuple[str, ...]]
-    notes: Callable[[Job], tuple[str, ...]]
+    find_problems: Callable[[Job, OperatorConfig | None], tuple[str, ...]]
+    make_warnings: Callable[[Job], tuple[str, ...]]

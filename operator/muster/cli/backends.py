@@ -14,6 +14,6 @@ from muster.cli.render.sagemaker_commands import SAGEMAKER
 COMMANDS: Mapping[BackendName, BackendCommands] = MappingProxyType({"Kubernetes": KUBERNETES, "SageMaker": SAGEMAKER})
 
 
-def commands_of(job: Job) -> BackendCommands:
+def get_commands(job: Job) -> BackendCommands:
     """Return the functions of the job's backend."""
     return COMMANDS[job.spec.backend]

@@ -137,12 +137,12 @@ def render(*, file: File, config: Config = None, aws_region: AwsRegion = None, a
     CreateTrainingJob request. This command needs neither a cluster nor AWS. The same file always gives the same text.
     """
     from muster.cli.backend_commands import AwsOptions
-    from muster.cli.backends import commands_of
+    from muster.cli.backends import get_commands
     from muster.cli.config_file import read_config_file
     from muster.cli.job_file import read_job
 
     job, operator_config = read_job(file), read_config_file(config)
-    typer.echo(commands_of(job).render(job, AwsOptions(aws_region, aws_account), operator_config), nl=False)
+    typer.echo(get_commands(job).render(job, AwsOptions(aws_region, aws_account), operator_config), nl=False)
 
 
 @app.command()
@@ -256,27 +256,27 @@ def wait(
 def suspend(*, job: Name, namespace: Namespace = None, no_wait: NoWait = False, timeout: Timeout = None) -> None:
     """Stop the ranks of a job on a cluster, delete its pods, and wait until it is suspended."""
     from muster.cli.jobs.cluster import JobReference
-    from muster.cli.jobs.requests import Waiting, suspend_job
+    from muster.cli.jobs.requests import WaitOptions, suspend_job
 
-    raise typer.Exit(suspend_job(JobReference(job, namespace), Waiting(not no_wait, timeout)))
+    raise typer.Exit(suspend_job(JobReference(job, namespace), WaitOptions(not no_wait, timeout)))
 
 
 @app.command()
 def resume(*, job: Name, namespace: Namespace = None, no_wait: NoWait = False, timeout: Timeout = None) -> None:
     """Start a suspended job on a cluster, and wait until all its ranks run."""
     from muster.cli.jobs.cluster import JobReference
-    from muster.cli.jobs.requests import Waiting, resume_job
+    from muster.cli.jobs.requests import WaitOptions, resume_job
 
-    raise typer.Exit(resume_job(JobReference(job, namespace), Waiting(not no_wait, timeout)))
+    raise typer.Exit(resume_job(JobReference(job, namespace), WaitOptions(not no_wait, timeout)))
 
 
 @app.command()
 def restart(*, job: Name, namespace: Namespace = None, no_wait: NoWait = False, timeout: Timeout = None) -> None:
     """Stop the ranks of a job on a cluster, start them again in the same pods, and wait until all run."""
     from muster.cli.jobs.cluster import JobReference
-    from muster.cli.jobs.requests import Waiting, restart_job
+    from muster.cli.jobs.requests import WaitOptions, restart_job
 
-    raise typer.Exit(restart_job(JobReference(job, namespace), Waiting(not no_wait, timeout)))
+    raise typer.Exit(restart_job(JobReference(job, namespace), WaitOptions(not no_wait, timeout)))
 
 
 app.command()(rerun)

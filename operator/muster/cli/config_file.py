@@ -10,14 +10,14 @@ from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
 from muster.api.yaml.load import NotReadable, decode_documents
 from muster.cli.errors import BadInput
-from muster.cli.job_source import read_source, source_name
+from muster.cli.job_source import get_source_name, read_source
 
 
 def read_config_file(file: str | None) -> OperatorConfig | None:
     """Read the configuration; return None if `file` is None. Raises `BadInput` with the problem and its line."""
     if file is None:
         return None
-    source = source_name(file)
+    source = get_source_name(file)
     try:
         documents = decode_documents(read_source(file), source)
         if len(documents) > 1:

@@ -19,7 +19,7 @@ _FRAME_SECONDS = 0.1
 _FIRST_INTERVAL_SECONDS = 2.0
 _LONGEST_INTERVAL_SECONDS = 60.0
 _INTERVAL_GROWTH = 1.5
-"""The time between two plain lines grows until the phase changes, so that the log of a long run stays short."""
+"""The interval between two plain lines grows until the phase changes, so that the log of a long run stays short."""
 
 
 class Display(Protocol):
@@ -29,11 +29,11 @@ class Display(Protocol):
         """Show the current state."""
         ...
 
-    def line(self, line: OutputLine) -> None:
+    def show_line(self, line: OutputLine) -> None:
         """Show a line of output of a rank or a launcher."""
         ...
 
-    def note(self, text: str) -> None:
+    def show_note(self, text: str) -> None:
         """Show a message of muster."""
         ...
 
@@ -63,10 +63,10 @@ class BoardDisplay:
             self._drawn_at = now
             self._draw(view)
 
-    def line(self, line: OutputLine) -> None:
+    def show_line(self, line: OutputLine) -> None:
         self._console.print(format_coloured(line), soft_wrap=True)
 
-    def note(self, text: str) -> None:
+    def show_note(self, text: str) -> None:
         self._console.print(Text(text), soft_wrap=True)
 
     def close(self, view: View | None) -> None:
@@ -104,10 +104,10 @@ class LineDisplay:
             )
             self._write(format_summary(view))
 
-    def line(self, line: OutputLine) -> None:
+    def show_line(self, line: OutputLine) -> None:
         self._write(format_plain(line))
 
-    def note(self, text: str) -> None:
+    def show_note(self, text: str) -> None:
         self._write(text)
 
     def close(self, view: View | None) -> None:
@@ -120,7 +120,7 @@ class LineDisplay:
 
 def open_display(console: Console) -> Display:
     """Return a board for a terminal that can draw it, and lines for others, such as files and Emacs shells."""
-    # `is_terminal` does not work here, because FORCE_COLOR sets it too.
+    # Don't use `is_terminal`, because FORCE_COLOR also sets it.
     return BoardDisplay(console) if console.file.isatty() and not console.is_dumb_terminal else LineDisplay(console)
 
 

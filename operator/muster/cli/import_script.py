@@ -21,8 +21,8 @@ from muster.importers.sagemaker.notebook import InvalidNotebook, Part, split_not
 from muster.importers.sagemaker.script_run import ScriptRequest, UnsupportedQuestion, run_script
 from muster.importers.sagemaker.translate.recording import Failure
 from muster.importers.sagemaker.translate.translation import AccountOptions
-from muster.render.sagemaker.image_facts import image_facts
-from muster.render.sagemaker.images import Framework, ImageRequest, NoSuchImage, training_image
+from muster.render.sagemaker.image_facts import load_image_facts
+from muster.render.sagemaker.images import Framework, ImageRequest, NoSuchImage, select_training_image
 from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.settings import RequestSettings
 
@@ -68,7 +68,7 @@ def import_script(options: ImportOptions) -> int:
         working_folder=sources.folder.absolute(),
         arguments=options.arguments,
         python=options.python or sys.executable,
-        environment=_script_environment(options.environment, os.environ),
+        environment=_make_script_environment(options.environment, os.environ),
         timeout_seconds=options.timeout_seconds,
         region=account.region,
         account=account.account,
@@ -79,7 +79,7 @@ def import_script(options: ImportOptions) -> int:
     except OSError as problem:
         raise BadInput(format_os_error(problem)) from None
     result = import_jobs(recording, path.name, account, sources, _build_job_check(account))
-    for warning in (*_warn_of_sdk_defaults(), *result.warnings):
+    for warning in (*_make_sdk_default_warnings(), *result.warnings):
         typer.echo(f"warning: {warning}", err=True)
     problems = [
         *result.problems,
@@ -109,7 +109,7 @@ def _read_parts(path: Path) -> tuple[Part, ...]:
         raise BadInput(f"{path}: {problem}") from None
 
 
-def _script_environment(pairs: Sequence[str], user_environment: Mapping[str, str]) -> dict[str, str]:
+def _make_script_environment(pairs: Sequence[str], user_environment: Mapping[str, str]) -> dict[str, str]:
     environment = {name: user_environment[name] for name in _INHERITED_VARIABLES if name in user_environment}
     # The script has no home folder, but may import packages from the user's site directory.
     environment["PYTHONUSERBASE"] = site.getuserbase()
@@ -164,7 +164,7 @@ def _find_image(arguments: Mapping[str, str]) -> str:
         tensorflow=base.removeprefix("tensorflow") if base.startswith("tensorflow") else "",
     )
     try:
-        return training_image(image_request, image_facts())
+        return select_training_image(image_request, load_image_facts())
     except NoSuchImage as problem:
         raise UnsupportedQuestion(f"image_uris.retrieve(...): {problem}") from None
 
@@ -177,13 +177,15 @@ def _build_job_check(account: AccountOptions) -> JobCheck:
         region = block.region if block is not None and block.region is not None else account.region
         if region is not None:
             render_request(
-                job, RequestSettings(region, account.account or _PLACEHOLDER_ACCOUNT, job.metadata.name), image_facts()
+                job,
+                RequestSettings(region, account.account or _PLACEHOLDER_ACCOUNT, job.metadata.name),
+                load_image_facts(),
             )
 
     return check_job
 
 
-def _warn_of_sdk_defaults() -> list[str]:
+def _make_sdk_default_warnings() -> list[str]:
     """Return warnings about the SDK's configuration files, which have defaults (sagemaker/config/config.py)."""
     files = {
         "SAGEMAKER_ADMIN_CONFIG_OVERRIDE": "/etc/xdg/sagemaker/config.yaml",

@@ -11,12 +11,12 @@ from muster.api.spec.job import Job
 from muster.api.validation.validate import is_job, validate
 from muster.api.yaml.load import NotReadable, decode_documents
 from muster.cli.errors import BadInput
-from muster.cli.job_source import read_source, source_name
+from muster.cli.job_source import get_source_name, read_source
 
 
 def read_job(file: str) -> Job:
     """Read the only job in `file` ("-" is standard input). Raises `BadInput` with the problem and its line."""
-    source = source_name(file)
+    source = get_source_name(file)
     try:
         return validate(_find_only_job(decode_documents(read_source(file), source), source))
     except OSError as error:

@@ -10,7 +10,7 @@ from muster.api.yaml.load import MAX_TEXT_BYTES
 _STDIN = "-"
 
 
-def source_name(file: str) -> str:
+def get_source_name(file: str) -> str:
     """Return the name of the file for messages."""
     return "standard input" if file == _STDIN else file
 

@@ -31,10 +31,10 @@ def rerun(
     """Start the ranks of a job on a cluster again in the same pods, with edited code, and wait until all run."""
     from muster.cli.errors import BadInput
     from muster.cli.jobs.cluster import JobReference
-    from muster.cli.jobs.requests import Waiting
+    from muster.cli.jobs.requests import WaitOptions
     from muster.cli.jobs.rerun import rerun_job
 
     if original and source is not None:
         raise BadInput("--original runs the code of the spec, and --source other code: use one of them")
     code = None if original else source or Path()
-    raise typer.Exit(rerun_job(JobReference(job, namespace), Waiting(not no_wait, timeout), code))
+    raise typer.Exit(rerun_job(JobReference(job, namespace), WaitOptions(not no_wait, timeout), code))

@@ -11,22 +11,22 @@ from dataclasses import replace
 from aiohttp import web
 
 from muster.collector.pod_directory import PodDirectory
-from muster.collector.routes import Routes, refusal_response
-from muster.collector.server.admission import Admission
+from muster.collector.routes import Routes, make_refusal_response
+from muster.collector.server.authentication import Authenticator
 from muster.collector.server.connections import AcceptedConnection, ConnectionLimits, Connections
 from muster.collector.server.cpu_budgets import CpuBudgets
-from muster.collector.server.refusal import Reason, RequestRefused
+from muster.collector.server.refusal import RefusalReason, RequestRefused
 from muster.collector.server.refusal_counter import RefusalCounter
 from muster.collector.server.strict_http import StrictConnection
 from muster.collector.store import RankStore
-from muster.collector.trust.certificate import ServingCertificate, server_context
-from muster.collector.trust.tokens import PodClaim, Verifier
+from muster.collector.trust.certificate import ServingCertificate, make_server_context
+from muster.collector.trust.tokens import PodClaim, TokenVerifier
 
 IDLE_SECONDS = 75.0
 """A pod's connection stays open this long between requests: longer than two heartbeats."""
 
 LINGER_SECONDS = 2.0
-"""The collector reads a refused body this long, so that the client reads the response."""
+"""The collector continues to read a refused body this long, so that the client receives the response."""
 
 SHUTDOWN_SECONDS = 1.0
 
@@ -36,7 +36,7 @@ BACKLOG = 4096
 MAX_QUEUED_REQUESTS = 1
 """The maximum number of queued requests of a connection. Agents wait for a response before the next request."""
 
-PARSED_BYTES = 2048
+PARSE_CHUNK_BYTES = 2048
 """The number of bytes that the HTTP parser gets at a time."""
 
 READ_BUFFER_BYTES = 16 * 1024
@@ -47,7 +47,7 @@ MAX_FIELD_BYTES = 16 * 1024
 
 
 class Collector:
-    """Stores agents' reports, and sends commands to agents. It does so only after `lead` is called.
+    """Stores agents' reports, and sends commands to agents. It refuses all requests until `start_leading` is called.
 
     `clock` returns Unix seconds. `refusals` counts refused requests and connections.
     """
@@ -56,19 +56,19 @@ class Collector:
         self,
         *,
         store: RankStore,
-        verifier: Verifier,
+        verifier: TokenVerifier,
         directory: PodDirectory,
         certificate: ServingCertificate,
         clock: Callable[[], float],
         limits: ConnectionLimits | None = None,
     ) -> None:
         self.refusals = RefusalCounter()
-        self._context = server_context(certificate)
-        self._limits = _within_descriptors(limits or ConnectionLimits())
-        self._cpu = CpuBudgets(self._connected_pods)
+        self._context = make_server_context(certificate)
+        self._limits = _limit_to_descriptors(limits or ConnectionLimits())
+        self._cpu = CpuBudgets(self._count_connected_pods)
         self._routes = Routes(
             store=store,
-            admission=Admission(verifier, directory, _trust),
+            authenticator=Authenticator(verifier, directory, _record_pod),
             clock=clock,
             refusals=self.refusals,
             cpu=self._cpu,
@@ -80,20 +80,20 @@ class Collector:
 
     async def start(self, host: str, port: int = 0) -> str:
         """Listen on `host`, on any free port if `port` is 0. Returns the URL. Raises `OSError`."""
-        listening = socket.create_server(
+        listening_socket = socket.create_server(
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
         )
-        listening.setblocking(False)
+        listening_socket.setblocking(False)
         self._server = _Server(self._routes, self.refusals)
         self._connections = Connections(
-            listening, self._context, self._server.connection, self._limits, self.refusals, self._cpu
+            listening_socket, self._context, self._server.make_connection, self._limits, self.refusals, self._cpu
         )
         self._accept_task = asyncio.create_task(self._connections.run(), name="collector")
         name = f"[{host}]" if ":" in host else host
-        return f"https://{name}:{listening.getsockname()[1]}"
+        return f"https://{name}:{listening_socket.getsockname()[1]}"
 
     @property
-    def refused(self) -> Counter[Reason]:
+    def refusal_counts(self) -> Counter[RefusalReason]:
         """The number of refused requests and connections, by reason."""
         return self.refusals.counts
 
@@ -102,22 +102,22 @@ class Collector:
         """The number of connections in any state."""
         return 0 if self._connections is None else len(self._connections)
 
-    def lead(self, holds_lease: Callable[[], bool]) -> None:
+    def start_leading(self, holds_lease: Callable[[], bool]) -> None:
         """Start to accept reports and to send commands, while `holds_lease()` is true."""
-        self._routes.lead(holds_lease)
+        self._routes.start_leading(holds_lease)
 
     def step_down(self, leader: str | None) -> None:
         """Respond 503 to all requests, and end long polls at once; `leader` is the new leader (None: unknown)."""
         self._routes.step_down(leader)
 
-    def use(self, certificate: ServingCertificate) -> None:
+    def use_certificate(self, certificate: ServingCertificate) -> None:
         """Use this certificate for new connections."""
-        self._context = server_context(certificate)
+        self._context = make_server_context(certificate)
         if self._connections is not None:
             self._connections.context = self._context
 
-    def _connected_pods(self, namespace: str) -> float:
-        return 0.0 if self._connections is None else self._connections.pods_of(namespace)
+    def _count_connected_pods(self, namespace: str) -> float:
+        return 0.0 if self._connections is None else self._connections.count_pods(namespace)
 
     async def close(self) -> None:
         """End long polls, let current requests finish, and close all connections."""
@@ -126,7 +126,7 @@ class Collector:
         self._accept_task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._accept_task
-        self._connections.listening.close()
+        self._connections.listening_socket.close()
         self._routes.close()
         self._server.pre_shutdown()
         await self._server.shutdown(SHUTDOWN_SECONDS)
@@ -141,11 +141,11 @@ class _Server(web.Server):
     def __init__(self, routes: Routes, refusals: RefusalCounter) -> None:
         super().__init__(
             routes.handle,
-            handler_cancellation=True,  # a poll ends with its connection
+            handler_cancellation=True,  # a long poll ends with its connection
         )
         self.refusals = refusals
 
-    def connection(self, client: AcceptedConnection) -> "_Connection":
+    def make_connection(self, client: AcceptedConnection) -> "_Connection":
         return _Connection(self, client)
 
 
@@ -168,35 +168,35 @@ class _Connection(StrictConnection):
 
     def data_received(self, data: bytes) -> None:
         """Parse in small steps, and refuse chunked bodies: a chunk of one byte costs as much as a chunk of 16 KiB."""
-        for start in range(0, len(data), PARSED_BYTES):
+        for start in range(0, len(data), PARSE_CHUNK_BYTES):
             if self._is_refusing:
                 return
-            super().data_received(data[start : start + PARSED_BYTES])
+            super().data_received(data[start : start + PARSE_CHUNK_BYTES])
             if len(self._messages) > MAX_QUEUED_REQUESTS:
                 self._is_refusing = True
-                self.client.refuse(Reason.BAD_HTTP)
+                self.client.refuse(RefusalReason.BAD_HTTP)
             elif self._messages and getattr(self._messages[-1][0], "chunked", True):
-                # respond to the chunked or malformed request, and close the connection without reading more
+                # respond to the chunked or malformed request, and close the connection without reading the rest
                 self._is_refusing = True
                 self._lingering_time = 0.0
 
-    def answer_malformed(self, _status: int, /) -> web.StreamResponse:
+    def make_malformed_response(self, _status: int, /) -> web.StreamResponse:
         """Count malformed HTTP, and return the response to it."""
         pod = self.client.pod
         if pod is None:
-            self._refusals.count(Reason.BAD_HTTP, self.client.address)
+            self._refusals.count(RefusalReason.BAD_HTTP, self.client.address)
         else:
-            self._refusals.count(Reason.BAD_HTTP, pod.pod_name, pod.namespace)
-        return refusal_response(RequestRefused(Reason.BAD_HTTP))
+            self._refusals.count(RefusalReason.BAD_HTTP, pod.pod_name, pod.namespace)
+        return make_refusal_response(RequestRefused(RefusalReason.BAD_HTTP))
 
 
-def _trust(request: web.BaseRequest, pod: PodClaim) -> None:
+def _record_pod(request: web.BaseRequest, pod: PodClaim) -> None:
     connection = request.protocol
     if isinstance(connection, _Connection):
         connection.client.authenticate(pod)
 
 
-def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
+def _limit_to_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
     # leave half of the descriptors to the rest of the process
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:

@@ -1,7 +1,7 @@
-"""Send commands to agents. Each command is encoded once for all nodes, and concurrent large responses are limited.
+"""Send commands to agents. Encode each command once for all nodes, and limit concurrent large responses.
 
-A Start command lists all nodes: more than a mebibyte for 10,000 nodes. Writing it to all connections at once would take
-gigabytes.
+A Start command lists all nodes: for 10,000 nodes it has more than 1 MiB. Writing it to all connections at once would
+take gigabytes.
 """
 
 import asyncio
@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from muster.collector.server.refusal import Reason, RequestRefused
+from muster.collector.server.refusal import RefusalReason, RequestRefused
 from muster_worker.contract import wire
 from muster_worker.contract.schema import Command
 
 MAX_CACHED_COMMANDS = 8
-"""The number of encoded commands in the cache: enough for the jobs that are starting or stopping."""
+"""The maximum number of encoded commands in the cache: enough for the jobs that are starting or stopping."""
 
 MIN_DEFLATED_BYTES = 4096
 
@@ -58,7 +58,7 @@ class CommandSender:
         slots = self._slots.setdefault(namespace, _Slots())
         slots.users += 1
         try:
-            async with slots.free:
+            async with slots.semaphore:
                 return await _send_slowly(request, body, headers)
         finally:
             slots.users -= 1
@@ -80,7 +80,7 @@ class CommandSender:
 
 @dataclass
 class _Slots:
-    free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_LARGE_RESPONSES))
+    semaphore: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_LARGE_RESPONSES))
     users: int = 0
 
 
@@ -98,5 +98,5 @@ async def _send_slowly(request: web.BaseRequest, body: bytes, headers: dict[str,
     except TimeoutError:
         if request.transport is not None:
             request.transport.abort()
-        raise RequestRefused(Reason.TOO_SLOW) from None
+        raise RequestRefused(RefusalReason.TOO_SLOW) from None
     return response

@@ -10,6 +10,6 @@ MAX_HEARTBEAT_SECONDS = 30.0
 """The interval for many agents. A node counts as silent after three intervals."""
 
 
-def heartbeat_seconds(agents: int) -> float:
+def compute_heartbeat_seconds(agents: int) -> float:
     """Return the interval of each agent's reports, if `agents` agents share the collector."""
     return min(MAX_HEARTBEAT_SECONDS, max(MIN_HEARTBEAT_SECONDS, agents / MAX_REPORTS_PER_SECOND))

@@ -5,8 +5,8 @@ from typing import Protocol
 
 
 @dataclass(frozen=True)
-class Member:
-    """The job, the node and the replacement of a pod."""
+class PodIdentity:
+    """The job, node and replacement that a pod belongs to."""
 
     job_uid: str
     node: int
@@ -16,6 +16,6 @@ class Member:
 class PodDirectory(Protocol):
     """The pods that muster created."""
 
-    def find(self, pod_uid: str) -> Member | None:
+    def find(self, pod_uid: str) -> PodIdentity | None:
         """Return the pod's job, node and replacement; None if the pod is unknown."""
         ...

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
-from muster.collector.server.refusal import Reason, RequestRefused
+from muster.collector.server.refusal import RefusalReason, RequestRefused
 from muster.collector.store import RankStore
 from muster_worker.contract.schema import Command, Order
 
@@ -14,25 +14,27 @@ class _Poll:
     is_replaced: bool = False
 
 
-class Polls:
+class LongPolls:
     """The current long polls of all pods."""
 
     def __init__(self, store: RankStore) -> None:
         self._store = store
         self._polls: dict[str, _Poll] = {}
 
-    async def wait(self, pod_uid: str, job_uid: str, node: int, after: Order | None, seconds: float) -> Command | None:
+    async def wait_for_command(
+        self, pod_uid: str, job_uid: str, node: int, after: Order | None, seconds: float
+    ) -> Command | None:
         """Return the first command after `after`; None if no command arrives within `seconds`.
 
-        Raises `RequestRefused` (TooManyPolls) if the pod polls again meanwhile, `UnknownJob` if the job is removed.
+        Raises `RequestRefused` (TooManyPolls) if the pod polls again meanwhile, and `UnknownJob` if the job is removed.
         """
         poll = self._begin(pod_uid, asyncio.timeout(seconds))
         try:
             async with poll.timeout:
-                return await self._store.next_command(job_uid, node, after)
+                return await self._store.wait_for_command(job_uid, node, after)
         except TimeoutError:
             if poll.is_replaced:
-                raise RequestRefused(Reason.TOO_MANY_POLLS, 1.0) from None
+                raise RequestRefused(RefusalReason.TOO_MANY_POLLS, 1.0) from None
             return None
         finally:
             if self._polls.get(pod_uid) is poll:

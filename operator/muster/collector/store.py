@@ -3,8 +3,8 @@
 import asyncio
 from dataclasses import dataclass, field, replace
 
-from muster.collector.memory_shares import MemoryShares, Share
-from muster.collector.pod_directory import Member
+from muster.collector.memory_limits import MemoryLimits, ObjectSize
+from muster.collector.pod_directory import PodIdentity
 from muster.core.facts import AgentFacts
 from muster.core.reports.check import JobShape, check_report
 from muster.core.reports.merge import merge_report
@@ -23,11 +23,11 @@ class UnknownJob(LookupError):
 class _Node:
     agent: AgentFacts | None = None
     command: Command | None = None
-    waiting: set[asyncio.Future[None]] = field(default_factory=set)
+    waiters: set[asyncio.Future[None]] = field(default_factory=set)
 
 
 @dataclass
-class _HeldSource:
+class _SharedSource:
     """Edited code, and the nodes that have not begun the attempt with it."""
 
     source: EditedSource
@@ -35,211 +35,223 @@ class _HeldSource:
 
 
 @dataclass
-class _Entry:
+class _JobEntry:
     shape: JobShape
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    change_event: asyncio.Event = field(default_factory=asyncio.Event)
     nodes: dict[int, _Node] = field(default_factory=dict)
-    sources: dict[str, _HeldSource] = field(default_factory=dict)  # by hash
+    sources: dict[str, _SharedSource] = field(default_factory=dict)  # by hash
 
-    def node(self, number: int) -> _Node:
+    def get_node(self, number: int) -> _Node:
         if not 0 <= number < self.shape.nodes:
             raise ValueError(f"node {number}: the job has nodes 0 to {self.shape.nodes - 1}")
         return self.nodes.setdefault(number, _Node())
 
-    def forget(self) -> None:
+    def remove_nodes(self) -> None:
         for number in list(self.nodes):
-            self.replace(number)
+            self.remove_node(number)
 
-    def replace(self, number: int) -> None:
+    def remove_node(self, number: int) -> None:
         node = self.nodes.pop(number, None)
         if node is not None:
             _wake(node)
 
 
 class RankStore:
-    """The registered jobs, with the newest facts about each agent and the newest command for it."""
+    """Stores the newest facts about each agent of the registered jobs, and the newest command for it."""
 
-    def __init__(self, texts: MemoryShares | None = None, sources: MemoryShares | None = None) -> None:
-        self._texts = texts or MemoryShares(per_namespace=48 * _MIB, total=144 * _MIB, floor=_MIB)
-        self._sources = sources or MemoryShares(per_namespace=16 * _MIB, total=48 * _MIB, floor=_MIB)
-        self._jobs: dict[str, _Entry] = {}
-        # The number of agents, which each report needs.
+    def __init__(self, texts: MemoryLimits | None = None, sources: MemoryLimits | None = None) -> None:
+        self._texts = texts or MemoryLimits(per_namespace=48 * _MIB, total=144 * _MIB, guaranteed=_MIB)
+        self._sources = sources or MemoryLimits(per_namespace=16 * _MIB, total=48 * _MIB, guaranteed=_MIB)
+        self._jobs: dict[str, _JobEntry] = {}
+        # The answer to each report depends on the number of agents.
         self._agents = 0
 
-    def register(self, shape: JobShape) -> None:
+    def register_job(self, shape: JobShape) -> None:
         """Accept reports of this job. Registering the same shape twice changes nothing.
 
-        If the shape has changed, because the job was scaled while suspended, the old reports are dropped.
+        If the shape has changed, drop the old reports: the job was scaled while it was suspended.
         """
         entry = self._jobs.get(shape.job_uid)
         if entry is None:
-            self._jobs[shape.job_uid] = _Entry(shape)
+            self._jobs[shape.job_uid] = _JobEntry(shape)
             self._agents += shape.agent_count
             return
         self._agents += shape.agent_count - entry.shape.agent_count
-        # An elastic job is scaled while its agents report.
+        # An elastic job is scaled while it runs: keep its agents' reports.
         is_same = replace(entry.shape, agents=shape.agents) == shape
         entry.shape = shape
         if not is_same:
             self._release_texts(entry)
-            self._release_sources(entry)
-            entry.forget()
+            self._release_all_sources(entry)
+            entry.remove_nodes()
 
-    def forget(self, job_uid: str) -> None:
+    def remove_job(self, job_uid: str) -> None:
         """Remove the job, and end its agents' long polls."""
         entry = self._jobs.pop(job_uid, None)
         if entry is not None:
             self._agents -= entry.shape.agent_count
             self._release_texts(entry)
-            self._release_sources(entry)
-            entry.forget()
+            self._release_all_sources(entry)
+            entry.remove_nodes()
 
-    def replace(self, job_uid: str, node: int) -> None:
+    def reset_node(self, job_uid: str, node: int) -> None:
         """Drop the reports and the command of the node's old pod, which a new pod replaces."""
         entry = self._jobs.get(job_uid)
         if entry is not None:
-            self._texts.release(_key(entry, node))
-            self._drop_source(entry, node)
-            entry.replace(node)
+            self._texts.release(_make_key(entry, node))
+            self._release_source(entry, node)
+            entry.remove_node(node)
 
     def clear(self) -> None:
         """Remove all jobs, because another operator is the leader."""
         for job_uid in list(self._jobs):
-            self.forget(job_uid)
+            self.remove_job(job_uid)
 
-    def shape(self, job_uid: str) -> JobShape:
+    def get_shape(self, job_uid: str) -> JobShape:
         """Return the job's registered shape. Raises `UnknownJob`."""
-        return self._entry(job_uid).shape
+        return self._get_entry(job_uid).shape
 
-    def agent_count(self) -> int:
+    def count_agents(self) -> int:
         """Return the number of agents that registered jobs have now, which determines the heartbeat."""
         return self._agents
 
-    def record(self, member: Member, report: Report, at: float) -> None:
+    def record_report(self, pod_identity: PodIdentity, report: Report, at: float) -> None:
         """Record the report of an agent, which arrived `at` (Unix seconds).
 
-        Raises `UnknownJob`, and `Implausible` if the report can't belong to this job.
+        Raises `UnknownJob`, and `ImplausibleReport` if the report can't belong to this job.
         """
-        entry = self._entry(member.job_uid)
-        if (report.job_uid, report.node, report.replacement) != (member.job_uid, member.node, member.replacement):
+        entry = self._get_entry(pod_identity.job_uid)
+        if (report.job_uid, report.node, report.replacement) != (
+            pod_identity.job_uid,
+            pod_identity.node,
+            pod_identity.replacement,
+        ):
             raise ValueError("the report does not belong to the pod that sent it")
         check_report(report, entry.shape, at)
-        node = entry.node(member.node)
-        merged = merge_report(node.agent, report, at)
-        if not self._texts.reserve(_key(entry, member.node), Share(entry.shape.namespace, measure_texts(merged))):
-            merged = drop_texts(merged)
+        node = entry.get_node(pod_identity.node)
+        merged_facts = merge_report(node.agent, report, at)
+        if not self._texts.reserve(
+            _make_key(entry, pod_identity.node), ObjectSize(entry.shape.namespace, measure_texts(merged_facts))
+        ):
+            merged_facts = drop_texts(merged_facts)
         if node.command is not None and report.attempt >= node.command.attempt:
-            self._drop_source(entry, member.node)
-        if merged != node.agent:
-            node.agent = merged
-            entry.changed.set()
+            self._release_source(entry, pod_identity.node)
+        if merged_facts != node.agent:
+            node.agent = merged_facts
+            entry.change_event.set()
 
-    def agent(self, job_uid: str, node: int) -> AgentFacts | None:
+    def get_agent(self, job_uid: str, node: int) -> AgentFacts | None:
         """Return the facts about a node's agent; None until it has reported."""
         entry = self._jobs.get(job_uid)
         current = entry.nodes.get(node) if entry is not None else None
         return current.agent if current is not None else None
 
-    def send(self, job_uid: str, node: int, command: Command) -> bool:
-        """Set the node's command, unless it already has a later one. Return False if its source finds no memory.
+    def set_command(self, job_uid: str, node: int, command: Command) -> bool:
+        """Set the node's command, unless it already has a later one. Return False if there is no memory for its source.
 
         Raises `UnknownJob`.
         """
         if command.job_uid != job_uid:
             raise ValueError("the command belongs to another job")
-        entry = self._entry(job_uid)
-        current = entry.node(node)
+        entry = self._get_entry(job_uid)
+        current = entry.get_node(node)
         if current.command is None or command.order > current.command.order:
-            self._drop_source(entry, node)
-            held = self._hold_source(entry, node, command)
-            if held is None:
+            self._release_source(entry, node)
+            sent_command = self._share_source(entry, node, command)
+            if sent_command is None:
                 return False
-            current.command = held
+            current.command = sent_command
             _wake(current)
         return True
 
-    def command(self, job_uid: str, node: int, after: Order | None) -> Command | None:
+    def get_command(self, job_uid: str, node: int, after: Order | None) -> Command | None:
         """Return the node's command if it is later than `after`. Raises `UnknownJob`."""
-        command = self._entry(job_uid).node(node).command
+        command = self._get_entry(job_uid).get_node(node).command
         return command if command is not None and (after is None or command.order > after) else None
 
-    async def next_command(self, job_uid: str, node: int, after: Order | None) -> Command:
+    async def wait_for_command(self, job_uid: str, node: int, after: Order | None) -> Command:
         """Wait for a command that is later than `after`.
 
         Raises `UnknownJob`, also if the job is removed or the node's pod is replaced meanwhile.
         """
-        entry = self._entry(job_uid)
+        entry = self._get_entry(job_uid)
         if node >= entry.shape.nodes:
             raise UnknownJob("the job has no such node")
-        current = entry.node(node)
-        while (command := self.command(job_uid, node, after)) is None:
+        current = entry.get_node(node)
+        while (command := self.get_command(job_uid, node, after)) is None:
             future = asyncio.get_running_loop().create_future()
-            current.waiting.add(future)
+            current.waiters.add(future)
             try:
                 await future
             finally:
-                current.waiting.discard(future)
+                current.waiters.discard(future)
             # the next command is for the new pod
-            if self._entry(job_uid).nodes.get(node) is not current:
+            if self._get_entry(job_uid).nodes.get(node) is not current:
                 raise UnknownJob("the node's pod was replaced")
         return command
 
-    def changed(self, job_uid: str) -> asyncio.Event:
+    def get_change_event(self, job_uid: str) -> asyncio.Event:
         """Return the event that is set when a report changes facts. The caller clears it. Raises `UnknownJob`."""
-        return self._entry(job_uid).changed
+        return self._get_entry(job_uid).change_event
 
-    def _hold_source(self, entry: _Entry, number: int, command: Command) -> Command | None:
+    def _share_source(self, entry: _JobEntry, number: int, command: Command) -> Command | None:
         """Return the command with the code that all nodes of the job share; None if there is no memory for it."""
         if command.source is None:
             return command
         sha256 = command.source.sha256
-        held = entry.sources.get(sha256)
-        if held is None:
-            share = Share(entry.shape.namespace, len(command.source.archive))
-            if not self._sources.reserve(_source_key(entry, sha256), share):
+        shared_source = entry.sources.get(sha256)
+        if shared_source is None:
+            share = ObjectSize(entry.shape.namespace, len(command.source.archive))
+            if not self._sources.reserve(_make_source_key(entry, sha256), share):
                 return None
-            held = entry.sources[sha256] = _HeldSource(command.source)
-        held.nodes.add(number)
-        return replace(command, source=held.source)
+            shared_source = entry.sources[sha256] = _SharedSource(command.source)
+        shared_source.nodes.add(number)
+        return replace(command, source=shared_source.source)
 
-    def _drop_source(self, entry: _Entry, number: int) -> None:
+    def _release_source(self, entry: _JobEntry, number: int) -> None:
         """Drop the source of the node's command: the agent has begun the attempt, or gets a later command."""
         node = entry.nodes.get(number)
         source = None if node is None or node.command is None else node.command.source
-        held = None if source is None else entry.sources.get(source.sha256)
-        if node is None or node.command is None or source is None or held is None or number not in held.nodes:
+        shared_source = None if source is None else entry.sources.get(source.sha256)
+        if (
+            node is None
+            or node.command is None
+            or source is None
+            or shared_source is None
+            or number not in shared_source.nodes
+        ):
             return
         node.command = replace(node.command, source=replace(source, archive=""))
-        held.nodes.discard(number)
-        if not held.nodes:
+        shared_source.nodes.discard(number)
+        if not shared_source.nodes:
             del entry.sources[source.sha256]
-            self._sources.release(_source_key(entry, source.sha256))
+            self._sources.release(_make_source_key(entry, source.sha256))
 
-    def _release_sources(self, entry: _Entry) -> None:
+    def _release_all_sources(self, entry: _JobEntry) -> None:
         for sha256 in entry.sources:
-            self._sources.release(_source_key(entry, sha256))
+            self._sources.release(_make_source_key(entry, sha256))
         entry.sources.clear()
 
-    def _release_texts(self, entry: _Entry) -> None:
+    def _release_texts(self, entry: _JobEntry) -> None:
         for node in entry.nodes:
-            self._texts.release(_key(entry, node))
+            self._texts.release(_make_key(entry, node))
 
-    def _entry(self, job_uid: str) -> _Entry:
+    def _get_entry(self, job_uid: str) -> _JobEntry:
         entry = self._jobs.get(job_uid)
         if entry is None:
             raise UnknownJob("the job is not registered")
         return entry
 
 
-def _source_key(entry: _Entry, sha256: str) -> str:
+def _make_source_key(entry: _JobEntry, sha256: str) -> str:
     return f"{entry.shape.job_uid}/{sha256}"
 
 
-def _key(entry: _Entry, node: int) -> str:
+def _make_key(entry: _JobEntry, node: int) -> str:
     return f"{entry.shape.job_uid} {node}"
 
 
 def _wake(node: _Node) -> None:
-    for future in node.waiting:
+    for future in node.waiters:
         if not future.done():
             future.set_result(None)

@@ -1,4 +1,4 @@
-"""The registry of backends: it creates them, applies their defaults, and collects their notes about a job."""
+"""The registry of backends: it creates backends, applies their defaults, and collects their warnings."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from muster.clients.aws.client import Aws
 from muster.clients.kubernetes.client import Client
 from muster.collector.store import RankStore
 from muster.controller.jobs.sagemaker_jobs import make_sagemaker_jobs
-from muster.render.kubernetes import apply_defaults as on_kubernetes
+from muster.render.kubernetes import apply_defaults as kubernetes_defaults
 from muster.render.kubernetes.pod_settings import PodSettings
-from muster.render.sagemaker import apply_defaults as on_sagemaker
-from muster.render.sagemaker.notes import training_notes
+from muster.render.sagemaker import apply_defaults as sagemaker_defaults
+from muster.render.sagemaker.job_warnings import make_training_warnings
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class OperatorServices:
 
 
 @dataclass(frozen=True)
-class Term:
-    """A term of this process as leader. A backend calls `wake` with a job's uid when the job's state changes."""
+class LeaderTerm:
+    """A period in which this process leads. Backends call `wake` with a job's uid when the job's state changes."""
 
     number: int
     wake: Callable[[str], None]
@@ -57,13 +57,13 @@ class Term:
 class BackendKind:
     """The functions of a backend.
 
-    `apply_defaults` completes a spec, and raises `InvalidResource` if it can't. `notes` returns warnings about a valid
-    job. `make` creates a backend without any state of earlier terms.
+    `apply_defaults` completes a spec, and raises `InvalidResource` if it can't. `make_warnings` returns warnings about
+    a valid job. `make_backend` creates a backend without any state of earlier terms.
     """
 
     apply_defaults: Callable[[Job, Status, OperatorConfig], Job]
-    notes: Callable[[Job], tuple[str, ...]]
-    make: Callable[[OperatorServices, Term], ClusterBackend]
+    make_warnings: Callable[[Job], tuple[str, ...]]
+    make_backend: Callable[[OperatorServices, LeaderTerm], ClusterBackend]
 
 
 def admit(job: Job, config: OperatorConfig) -> None:
@@ -71,7 +71,7 @@ def admit(job: Job, config: OperatorConfig) -> None:
     tenancy.check_tenancy(job, config.tenancy, config.sagemaker.region or "")
 
 
-def _kubernetes(services: OperatorServices, term: Term) -> ClusterBackend:
+def _make_kubernetes_jobs(services: OperatorServices, term: LeaderTerm) -> ClusterBackend:
     nodes = KubernetesBackend(
         services.client,
         services.pods,
@@ -84,7 +84,7 @@ def _kubernetes(services: OperatorServices, term: Term) -> ClusterBackend:
     return NodeJobs(nodes, term.number)
 
 
-def _sagemaker(services: OperatorServices, term: Term) -> ClusterBackend:
+def _make_sagemaker_jobs(services: OperatorServices, term: LeaderTerm) -> ClusterBackend:
     config = services.config
     return make_sagemaker_jobs(
         services.aws, services.client, config, partial(admit, config=config), services.clock, term.wake
@@ -94,14 +94,14 @@ def _sagemaker(services: OperatorServices, term: Term) -> ClusterBackend:
 BACKENDS: Mapping[BackendName, BackendKind] = MappingProxyType(
     {
         "Kubernetes": BackendKind(
-            lambda job, status, config: on_kubernetes.apply_defaults(job, status, config.node_pools),
+            lambda job, status, config: kubernetes_defaults.apply_defaults(job, status, config.node_pools),
             lambda _: (),
-            _kubernetes,
+            _make_kubernetes_jobs,
         ),
         "SageMaker": BackendKind(
-            lambda job, _, config: on_sagemaker.apply_defaults(job, config.sagemaker.region or ""),
-            training_notes,
-            _sagemaker,
+            lambda job, _, config: sagemaker_defaults.apply_defaults(job, config.sagemaker.region or ""),
+            make_training_warnings,
+            _make_sagemaker_jobs,
         ),
     }
 )
@@ -121,11 +121,11 @@ def check_job(job: Job, status: Status, config: OperatorConfig) -> None:
     apply_defaults(job, status, config)
 
 
-def notes_of(job: Job) -> tuple[str, ...]:
+def get_warnings(job: Job) -> tuple[str, ...]:
     """Return the warnings about a valid job, one line each."""
-    return BACKENDS[job.spec.backend].notes(job)
+    return BACKENDS[job.spec.backend].make_warnings(job)
 
 
-def make_backends(services: OperatorServices, term: Term) -> Mapping[BackendName, ClusterBackend]:
+def make_backends(services: OperatorServices, term: LeaderTerm) -> Mapping[BackendName, ClusterBackend]:
     """Create all backends for one term as leader."""
-    return {name: kind.make(services, term) for name, kind in BACKENDS.items()}
+    return {name: kind.make_backend(services, term) for name, kind in BACKENDS.items()}

@@ -18,42 +18,43 @@ from muster.controller import short_connections
 from muster.controller.short_connections import ConnectionLimits, Handler, serve_requests
 
 MAX_CONNECTIONS = 64
-"""The limit of connections, because any client may connect."""
+"""The maximum number of connections. Any client may connect."""
 
 CONNECTION_SECONDS = 2.0
 """The maximum age of a connection. The kubelet opens a new one for each probe."""
 
-FailureMessages = Callable[[], Iterable[str]]
+GetFailureMessages = Callable[[], Iterable[str]]
 """A function that returns a message for each problem."""
 
 
 @dataclass(frozen=True)
-class Check:
+class HealthCheck:
     """A health check. If `passes` returns False, the probe reports `message`."""
 
     message: str
     passes: Callable[[], bool]
 
 
-def failure_messages(checks: Iterable[Check]) -> tuple[str, ...]:
+def get_failure_messages(checks: Iterable[HealthCheck]) -> tuple[str, ...]:
     """Return the messages of the failed checks."""
     return tuple(check.message for check in checks if not check.passes())
 
 
-def listen(host: str, port: int) -> socket.socket:
+def open_listening_socket(host: str, port: int) -> socket.socket:
     """Open the socket for the kubelet's probes. Raises `OSError`."""
-    return short_connections.listen(host, port, MAX_CONNECTIONS)
+    return short_connections.open_listening_socket(host, port, MAX_CONNECTIONS)
 
 
 def serve_health(
-    listening: socket.socket, alive: FailureMessages, ready: FailureMessages
+    listening_socket: socket.socket, liveness: GetFailureMessages, readiness: GetFailureMessages
 ) -> AbstractAsyncContextManager[None]:
     """Serve /healthz and /readyz until the `with` block ends."""
-    probes = {"/healthz": alive, "/readyz": ready}
-    return serve_requests(listening, _make_handler(probes), ConnectionLimits(MAX_CONNECTIONS, CONNECTION_SECONDS))
+    probes = {"/healthz": liveness, "/readyz": readiness}
+    limits = ConnectionLimits(MAX_CONNECTIONS, CONNECTION_SECONDS)
+    return serve_requests(listening_socket, _make_handler(probes), limits)
 
 
-def _make_handler(probes: dict[str, FailureMessages]) -> Handler:
+def _make_handler(probes: dict[str, GetFailureMessages]) -> Handler:
     async def answer(request: web.BaseRequest) -> web.Response:
         probe = probes.get(request.path)
         if probe is None:

@@ -16,15 +16,15 @@ from muster.clients.kubernetes.client import Client
 from muster.clients.kubernetes.informer import Informer
 from muster.collector.collector import Collector
 from muster.collector.store import RankStore
-from muster.controller.backends import Term, admit, apply_defaults
+from muster.controller.backends import LeaderTerm, admit, apply_defaults
 from muster.controller.jobs.change_queue import ChangeQueue
 from muster.controller.jobs.job_controller import JobControllerDependencies
 from muster.controller.jobs.job_memory import JobMemory
 from muster.controller.jobs.jobs import Jobs
-from muster.controller.jobs.missed_deletions import MissedDeletions
+from muster.controller.jobs.missed_deletions import MissedDeletionFinder
 from muster.controller.jobs.processor_queue import ProcessorQueue
-from muster.controller.jobs.readmission import Readmission
-from muster.controller.metrics.recorder import Recorder
+from muster.controller.jobs.waiting_job_loader import WaitingJobLoader
+from muster.controller.metrics.recorder import MetricsRecorder
 from muster.controller.status.events import EventPoster, StatusPublisher
 from muster.controller.status.write_budget import WriteBudget
 from muster.controller.status.writer import StatusWriterDependencies
@@ -35,20 +35,20 @@ from muster.objects.kubernetes.job_source import JobIdentity
 from muster.objects.kubernetes.resource import Resource
 
 RECONCILE_GRACE_SECONDS = 2.0
-"""The time that current reconciles have to finish when the operator stops."""
+"""When the operator stops, running reconciles have this time to finish."""
 
 
-class KopfEnded(Exception):
-    """kopf has failed too often in a row."""
+class KopfFailure(Exception):
+    """kopf has failed too often in succession."""
 
 
 @dataclass(frozen=True)
 class LeaderDependencies:
-    """The components that exist also while this process isn't the leader. `clock` returns Unix seconds.
+    """The components that a standby has, too. `clock` returns Unix seconds.
 
-    `backends` creates the backends of one term, without any state of earlier terms. `endpoints` are the addresses for
-    agents of this collector; None if the user routes agents to it. `identity` is the process' name. `holds_lease`
-    returns whether this process may act as leader now. `recorder` counts, for metrics, what the leader does.
+    `make_backends` creates the backends of one term, without any state of earlier terms. `endpoints` has the addresses
+    at which agents reach this collector; None if the user routes agents to it. `identity` is the process' name.
+    `holds_lease` returns whether this process may act as leader now. `recorder` records the leader's metrics.
     """
 
     client: Client
@@ -57,12 +57,12 @@ class LeaderDependencies:
     store: RankStore
     collector: Collector
     endpoints: CollectorEndpoints | None
-    backends: Callable[[Term], Mapping[BackendName, ClusterBackend]]
+    make_backends: Callable[[LeaderTerm], Mapping[BackendName, ClusterBackend]]
     identity: str
     holds_lease: Callable[[], bool]
     clock: Callable[[], float]
     config: OperatorConfig
-    recorder: Recorder
+    recorder: MetricsRecorder
 
 
 class LeaderTasks:
@@ -85,42 +85,42 @@ class LeaderTasks:
         if self._jobs is not None:
             self._jobs.wake(job_uid)
 
-    def resources(self) -> tuple[Resource, ...]:
+    def get_resources(self) -> tuple[Resource, ...]:
         """Return the newest known version of each job that has a controller."""
-        return () if self._jobs is None else self._jobs.resources()
+        return () if self._jobs is None else self._jobs.get_resources()
 
-    def waiting_jobs(self) -> tuple[JobIdentity, ...]:
+    def get_waiting_jobs(self) -> tuple[JobIdentity, ...]:
         """Return the jobs that wait for memory."""
-        return self._job_memory.waiting_jobs()
+        return self._job_memory.get_waiting_jobs()
 
     async def run(self) -> None:
-        """Run all tasks until cancelled. Raises `KopfEnded`."""
+        """Run all tasks until cancelled. Raises `KopfFailure`."""
         dependencies = self._dependencies
         # Wait for all pods: otherwise the operator would create existing pods again, or consider them lost.
         for informer in dependencies.informers:
             await informer.synced.wait()
-        dependencies.collector.lead(dependencies.holds_lease)
-        backends, gap = dependencies.backends(Term(self._leader_term, self.wake)), asyncio.Event()
+        dependencies.collector.start_leading(dependencies.holds_lease)
+        backends, watch_gap = dependencies.make_backends(LeaderTerm(self._leader_term, self.wake)), asyncio.Event()
         events = EventPoster(dependencies.client, dependencies.identity, dependencies.clock, random.random)
-        job_memory = self._job_memory
-        controller_dependencies = self._controller_dependencies(backends, events)
-        jobs = self._jobs = Jobs(controller_dependencies, events.post_missed, partial(_forget, backends), gap.set)
+        controller_dependencies = self._make_controller_dependencies(backends, events)
+        forget_job = partial(_forget_job, backends)
+        jobs = self._jobs = Jobs(controller_dependencies, events.post_missed, forget_job, watch_gap.set)
         changes = ChangeQueue(controller_dependencies.processor, jobs.handle_change)
-        client, namespaces = dependencies.client, dependencies.namespaces
-        missed_deletions = MissedDeletions(
-            client, namespaces, lambda: (*jobs.resources(), *job_memory.loaded_jobs()), jobs.remove, gap
+        client, namespaces, job_memory = dependencies.client, dependencies.namespaces, self._job_memory
+        missed_deletions = MissedDeletionFinder(
+            client, namespaces, lambda: (*jobs.get_resources(), *job_memory.get_loaded_jobs()), jobs.remove, watch_gap
         )
         resources = self._resources = ResourceWatch(namespaces, job_memory, changes.put, time.monotonic, random.random)
         resources.start()
         supervised_tasks = (
-            _supervised("the search for deleted jobs", missed_deletions.run),
-            _supervised("the Event poster", events.run),
-            _supervised("the loading of waiting jobs", Readmission(client, job_memory, changes.put).run),
-            _supervised("the collector's EndpointSlices", self._maintain_endpoints),
+            _start_supervised("the search for deleted jobs", missed_deletions.run),
+            _start_supervised("the Event poster", events.run),
+            _start_supervised("the loading of waiting jobs", WaitingJobLoader(client, job_memory, changes.put).run),
+            _start_supervised("the collector's EndpointSlices", self._maintain_endpoints),
         )
         try:
-            await resources.ended.wait()
-            raise KopfEnded("kopf ended too often in a row; see its log messages")
+            await resources.has_ended.wait()
+            raise KopfFailure("kopf failed too often in succession; see its log messages")
         finally:
             resources.stop()
             self._resources = None  # stopped on purpose: report no failure
@@ -139,18 +139,18 @@ class LeaderTasks:
         if dependencies.endpoints is not None:
             await maintain_endpoints(dependencies.client, dependencies.endpoints, self._leader_term, random.random)
 
-    def _controller_dependencies(
+    def _make_controller_dependencies(
         self, backends: Mapping[BackendName, ClusterBackend], events: EventPoster
     ) -> JobControllerDependencies:
         dependencies = self._dependencies
         return JobControllerDependencies(
             backends=backends,
             store=dependencies.store,
-            writing=StatusWriterDependencies(
+            status_writer=StatusWriterDependencies(
                 dependencies.client,
                 WriteBudget(),
                 dependencies.clock,
-                dependencies.recorder.counting(StatusPublisher(events)),
+                dependencies.recorder.count_writes_of(StatusPublisher(events)),
                 dependencies.holds_lease,
                 self._job_memory,
             ),
@@ -163,7 +163,7 @@ class LeaderTasks:
         )
 
 
-def _supervised(name: str, run: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+def _start_supervised(name: str, run: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
     return asyncio.create_task(supervise(name, run, random.random), name=name)
 
 
@@ -173,6 +173,6 @@ async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
     await asyncio.wait(tasks)
 
 
-def _forget(backends: Mapping[BackendName, ClusterBackend], job_uid: str) -> None:
+def _forget_job(backends: Mapping[BackendName, ClusterBackend], job_uid: str) -> None:
     for backend in backends.values():
         backend.forget(job_uid)

@@ -20,23 +20,23 @@ from muster.clients.kubernetes.election import POLL_SECONDS
 from muster.clients.kubernetes.informer import Informer
 from muster.clients.kubernetes.object_versions import Untracked
 from muster.collector.collector import Collector
-from muster.collector.server.refusal import Reason
+from muster.collector.server.refusal import RefusalReason
 from muster.collector.server.refusal_counter import log_refusals
 from muster.collector.store import RankStore
 from muster.collector.trust.certificate import ServingCertificate
 from muster.controller.backends import OperatorServices, check_job, make_backends
-from muster.controller.health import Check
+from muster.controller.health import HealthCheck
 from muster.controller.leader.election import LeaderElection
 from muster.controller.leader_tasks import LeaderDependencies, LeaderTasks
 from muster.controller.metrics import endpoint
-from muster.controller.metrics.recorder import Recorder
-from muster.controller.metrics.snapshot import Sources
-from muster.controller.startup import check_cluster, with_retries
+from muster.controller.metrics.recorder import MetricsRecorder
+from muster.controller.metrics.snapshot import MetricSources
+from muster.controller.startup import check_cluster, run_with_retries
 from muster.controller.supervision import supervise
-from muster.controller.trust.ca_bundle import CaBundle
+from muster.controller.trust.ca_bundle import CaBundleUpdater
 from muster.controller.trust.collector_endpoints import CollectorEndpoints
-from muster.controller.trust.trust import Trust, TrustSetting
-from muster.controller.webhook.connections import listen
+from muster.controller.trust.trust import TrustManager, TrustSettings
+from muster.controller.webhook.connections import open_listening_socket
 from muster.controller.webhook.server import WebhookServer
 from muster.controller.webhook.webhook import Webhook
 from muster.distribution import version
@@ -45,17 +45,17 @@ from muster.objects.kubernetes.pods import JOB_PODS
 from muster.objects.kubernetes.warnings import POD_WARNINGS
 from muster.render.kubernetes.pod_settings import PodSettings
 
-DEFAULT_COLLECTOR = "https://muster-collector.{namespace}.svc:{port}"
-"""The collector's URL for agents, through the chart's Service."""
+DEFAULT_COLLECTOR_URL = "https://muster-collector.{namespace}.svc:{port}"
+"""The URL at which agents reach the collector: the chart's Service."""
 
 
-DEFAULT_WEBHOOK = "muster-webhook.{namespace}.svc"
-"""The webhook's host for the API server, through the chart's Service."""
+DEFAULT_WEBHOOK_HOST = "muster-webhook.{namespace}.svc"
+"""The host at which the API server reaches the webhook: the chart's Service."""
 
 
 @dataclass(frozen=True)
 class WebhookOptions:
-    """`address` is the webhook's host for the API server; None: the chart's Service."""
+    """`address` is the host at which the API server reaches the webhook; None means the chart's Service."""
 
     port: int
     address: str | None
@@ -63,7 +63,10 @@ class WebhookOptions:
 
 @dataclass(frozen=True)
 class ImageOptions:
-    """The images that muster adds to jobs' pods, "" for none, and their pull policy, "" for that of Kubernetes."""
+    """The images of the containers that muster adds to pods; "" for none.
+
+    `pull_policy` "" means the default of Kubernetes.
+    """
 
     agent: str
     storage: str
@@ -72,9 +75,9 @@ class ImageOptions:
 
 @dataclass(frozen=True)
 class OperatorOptions:
-    """`namespaces` empty: all namespaces. `lease_namespace` None: the operator's own namespace.
+    """The options of `muster operator`. Empty `namespaces` means all namespaces.
 
-    `metrics_port` None: /metrics is not served.
+    `lease_namespace` None means the operator's own namespace. Without `metrics_port`, /metrics is not served.
     """
 
     namespaces: tuple[str, ...]
@@ -94,7 +97,7 @@ class OperatorOptions:
 
 @dataclass
 class Replica:
-    """One replica. `run` runs until it is cancelled, or until a component fails for good.
+    """One replica. `run` runs until it is cancelled, or until a component fails permanently.
 
     `identity` is this process' name in the Lease, which `election` holds.
     """
@@ -109,23 +112,23 @@ class Replica:
 
     def __post_init__(self) -> None:
         self._clock = create_steady_clock(time.time(), time.monotonic)
-        self._recorder = Recorder(self._clock, time.monotonic)
+        self._recorder = MetricsRecorder(self._clock, time.monotonic)
         self._store = RankStore()
-        self._pods = PodIndex(self._pod_changed, self._clock)
+        self._pods = PodIndex(self._handle_pod_change, self._clock)
         self._informers = self._make_informers()
 
     async def run(self) -> None:
         """Run the replica. Raises `StartupError`, and an `ExceptionGroup` if a component fails."""
         async with AsyncExitStack() as stack:
-            self._open_health(stack)
+            self._start_health_checks(stack)
             await check_cluster(self.client, self.options.namespaces, random.random)
-            trust = Trust(self.client, self._trust_setting(), self._use_certificate, self._clock)
-            await with_retries("the collector's certificates and the cluster's keys", trust.start, random.random)
+            trust = TrustManager(self.client, self._make_trust_settings(), self._use_certificate, self._clock)
+            await run_with_retries("the collector's certificates and the cluster's keys", trust.start, random.random)
             collector = await self._open_collector(stack, trust)
             self._open_webhook(stack, trust)
             aws = self._open_aws(stack)
             await self._open_metrics(stack, collector, aws)
-            dependencies = self._dependencies(trust, collector, aws)
+            dependencies = self._make_dependencies(trust, collector, aws)
             async with asyncio.TaskGroup() as tasks:
                 # A standby also watches pods, so that it can take over at once.
                 for name, informer in zip(("pods", "warnings"), self._informers, strict=True):
@@ -134,7 +137,7 @@ class Replica:
                 self._start_task(tasks, "the collector's leader status", lambda: self._publish_leader(collector))
                 if self.options.webhook is not None:
                     configuration = f"{self.options.lease_name}-{self._namespace}"
-                    bundle = CaBundle(self.client, configuration, trust.bundle)
+                    bundle = CaBundleUpdater(self.client, configuration, trust.get_ca_bundle)
                     self._start_task(tasks, "the webhook's caBundle", bundle.run)
                 self._start_task(tasks, "the log of refused reports", lambda: log_refusals(collector.refusals))
                 self._is_ready = True
@@ -149,7 +152,7 @@ class Replica:
 
     @property
     def _collector_url(self) -> str:
-        default = DEFAULT_COLLECTOR.format(namespace=self._namespace, port=self.options.collector_port)
+        default = DEFAULT_COLLECTOR_URL.format(namespace=self._namespace, port=self.options.collector_port)
         return self.options.collector_url or default
 
     def _make_informers(self) -> tuple[Informer, ...]:
@@ -166,46 +169,48 @@ class Replica:
             ),
         )
 
-    def _trust_setting(self) -> TrustSetting:
+    def _make_trust_settings(self) -> TrustSettings:
         hosts = [urlsplit(self._collector_url).hostname or ""]
         if self.options.webhook is not None:
-            hosts.append(self.options.webhook.address or DEFAULT_WEBHOOK.format(namespace=self._namespace))
-        return TrustSetting(self._namespace, f"{self.options.lease_name}-collector", tuple(hosts))
+            hosts.append(self.options.webhook.address or DEFAULT_WEBHOOK_HOST.format(namespace=self._namespace))
+        return TrustSettings(self._namespace, f"{self.options.lease_name}-collector", tuple(hosts))
 
-    def _open_health(self, stack: AsyncExitStack) -> None:
-        alive = (
-            Check("the watch of jobs has ended", lambda: self._leader_tasks is None or self._leader_tasks.is_healthy),
+    def _start_health_checks(self, stack: AsyncExitStack) -> None:
+        liveness_checks = (
+            HealthCheck(
+                "the watch of jobs has ended", lambda: self._leader_tasks is None or self._leader_tasks.is_healthy
+            ),
         )
-        ready = (
-            Check("it is still starting", lambda: self._is_ready),
-            Check(
+        readiness_checks = (
+            HealthCheck("the operator is still starting", lambda: self._is_ready),
+            HealthCheck(
                 "the list of pods is not complete yet",
                 lambda: all(informer.synced.is_set() for informer in self._informers),
             ),
         )
-        self.election.start(alive, ready)
+        self.election.start(liveness_checks, readiness_checks)
         stack.callback(asyncio.create_task(self.election.send_heartbeats(), name="heartbeats").cancel)
 
-    async def _open_collector(self, stack: AsyncExitStack, trust: Trust) -> Collector:
+    async def _open_collector(self, stack: AsyncExitStack, trust: TrustManager) -> Collector:
         self._collector = Collector(
             store=self._store,
             verifier=trust.verifier,
             directory=self._pods,
-            certificate=trust.certificate(),
+            certificate=trust.get_certificate(),
             clock=self._clock,
         )
         await self._collector.start(self.options.host, self.options.collector_port)
         stack.push_async_callback(self._collector.close)
         return self._collector
 
-    def _open_webhook(self, stack: AsyncExitStack, trust: Trust) -> None:
+    def _open_webhook(self, stack: AsyncExitStack, trust: TrustManager) -> None:
         options = self.options.webhook
         if options is None:
             return
-        listening = listen(self.options.host, options.port)
-        stack.callback(listening.close)
+        listening_socket = open_listening_socket(self.options.host, options.port)
+        stack.callback(listening_socket.close)
         accept = partial(check_job, config=self.options.config)
-        self._webhook = Webhook(WebhookServer(listening, trust.certificate()), accept, random.random)
+        self._webhook = Webhook(WebhookServer(listening_socket, trust.get_certificate()), accept, random.random)
         self._webhook.start()
         stack.callback(self._webhook.stop)
 
@@ -219,20 +224,20 @@ class Replica:
         port = self.options.metrics_port
         if port is None:
             return
-        sources = Sources(
+        sources = MetricSources(
             version=version(),
             is_leader=lambda: self._leader_tasks is not None,
-            resources=lambda: () if self._leader_tasks is None else self._leader_tasks.resources(),
-            waiting=lambda: () if self._leader_tasks is None else self._leader_tasks.waiting_jobs(),
-            refusals=lambda: {reason: collector.refused[reason] for reason in Reason},
+            resources=lambda: () if self._leader_tasks is None else self._leader_tasks.get_resources(),
+            waiting_jobs=lambda: () if self._leader_tasks is None else self._leader_tasks.get_waiting_jobs(),
+            refusals=lambda: {reason: collector.refusal_counts[reason] for reason in RefusalReason},
             connections=lambda: collector.open_connections,
             api_requests=self.client.requests.counts,
             aws_requests=aws.requests.counts,
         )
-        listening = endpoint.listen(self.options.host, port)
-        await stack.enter_async_context(endpoint.serve_metrics(listening, self._recorder, sources))
+        listening_socket = endpoint.open_listening_socket(self.options.host, port)
+        await stack.enter_async_context(endpoint.serve_metrics(listening_socket, self._recorder, sources))
 
-    def _dependencies(self, trust: Trust, collector: Collector, aws: Aws) -> LeaderDependencies:
+    def _make_dependencies(self, trust: TrustManager, collector: Collector, aws: Aws) -> LeaderDependencies:
         options, config = self.options, self.options.config
         client = self.client.restricted_by(self.election.holds_lease)
         pod_settings = PodSettings(
@@ -244,7 +249,7 @@ class Replica:
             s3_endpoint=config.storage.s3_endpoint or "",
         )
         services = OperatorServices(
-            client, config, self._pods, self._store, pod_settings, trust.bundle, trust.seed, aws, self._clock
+            client, config, self._pods, self._store, pod_settings, trust.get_ca_bundle, trust.get_seed, aws, self._clock
         )
         return LeaderDependencies(
             client=client,
@@ -252,8 +257,8 @@ class Replica:
             informers=self._informers,
             store=self._store,
             collector=collector,
-            endpoints=self._endpoints(),
-            backends=partial(make_backends, services),
+            endpoints=self._make_endpoints(),
+            make_backends=partial(make_backends, services),
             identity=self.identity,
             holds_lease=self.election.holds_lease,
             clock=self._clock,
@@ -261,7 +266,7 @@ class Replica:
             recorder=self._recorder,
         )
 
-    def _endpoints(self) -> CollectorEndpoints | None:
+    def _make_endpoints(self) -> CollectorEndpoints | None:
         options = self.options
         if not options.collector_addresses:
             return None
@@ -277,19 +282,19 @@ class Replica:
 
     async def _publish_leader(self, collector: Collector) -> None:
         """Tell a standby's collector the leader's identity, which its responses contain."""
-        published: str | None = ""
+        published_holder: str | None = ""
         while True:
             holder = self.election.holder
-            if self._leader_tasks is None and holder != published:
+            if self._leader_tasks is None and holder != published_holder:
                 collector.step_down(holder)
-            published = holder if self._leader_tasks is None else ""
+            published_holder = holder if self._leader_tasks is None else ""
             await asyncio.sleep(POLL_SECONDS)
 
     def _use_certificate(self, certificate: ServingCertificate) -> None:
-        self._collector.use(certificate)
+        self._collector.use_certificate(certificate)
         if self._webhook is not None:
-            self._webhook.server.use(certificate)
+            self._webhook.server.use_certificate(certificate)
 
-    def _pod_changed(self, job_uid: str) -> None:
+    def _handle_pod_change(self, job_uid: str) -> None:
         if self._leader_tasks is not None:
             self._leader_tasks.wake(job_uid)

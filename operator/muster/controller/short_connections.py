@@ -1,4 +1,4 @@
-"""An HTTP server for clients that anybody may be: each connection is for one request, and is closed after a time."""
+"""An HTTP server for untrusted clients. A connection serves one request, and is closed after a time limit."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.Response]]
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """The limits of a server. A new connection beyond `connections` closes the oldest one; each lasts `seconds`."""
+    """The limits of a server. Beyond `max_connections`, a new connection closes the oldest one."""
 
-    connections: int
-    seconds: float
+    max_connections: int
+    max_seconds: float
 
 
-def listen(host: str, port: int, backlog: int) -> socket.socket:
+def open_listening_socket(host: str, port: int, backlog: int) -> socket.socket:
     """Open a listening socket. Raises `OSError`."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family, backlog=backlog)
 
 
 @asynccontextmanager
-async def serve_requests(listening: socket.socket, handle: Handler, limits: ConnectionLimits) -> AsyncIterator[None]:
+async def serve_requests(
+    listening_socket: socket.socket, handle: Handler, limits: ConnectionLimits
+) -> AsyncIterator[None]:
     """Answer requests with `handle` until the `with` block ends."""
     server = _Server(handle, limits)
-    listener = await asyncio.get_running_loop().create_server(lambda: _Connection(server), sock=listening)
+    listener = await asyncio.get_running_loop().create_server(lambda: _Connection(server), sock=listening_socket)
     try:
         yield
     finally:
@@ -59,7 +61,7 @@ class _Server(web.Server):
         self._transports: dict[asyncio.BaseTransport, None] = {}
 
     def add(self, transport: asyncio.BaseTransport) -> None:
-        if len(self._transports) >= self.limits.connections:
+        if len(self._transports) >= self.limits.max_connections:
             self._abort(next(iter(self._transports)))
         self._transports[transport] = None
 
@@ -95,7 +97,9 @@ class _Connection(web.RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self._server.add(transport)
-        self._timeout = asyncio.get_running_loop().call_later(self._server.limits.seconds, self._end, transport)
+        self._timeout = asyncio.get_running_loop().call_later(
+            self._server.limits.max_seconds, self._abort_transport, transport
+        )
 
     def connection_lost(self, exc: BaseException | None) -> None:
         if self._timeout is not None:
@@ -104,6 +108,6 @@ class _Connection(web.RequestHandler):
             self._server.remove(self.transport)
         super().connection_lost(exc)
 
-    def _end(self, transport: asyncio.BaseTransport) -> None:
+    def _abort_transport(self, transport: asyncio.BaseTransport) -> None:
         if isinstance(transport, asyncio.WriteTransport):
             transport.abort()

@@ -28,7 +28,7 @@ class StartupError(Exception):
     """The operator can't start; the message says why."""
 
 
-async def with_retries(action: str, work: Callable[[], Awaitable[T]], jitter: Callable[[], float]) -> T:
+async def run_with_retries(action: str, work: Callable[[], Awaitable[T]], jitter: Callable[[], float]) -> T:
     """Retry `work` until the API server responds.
 
     Raises `StartupError` if the API server denies it, and `ApiError` for other errors that a retry can't fix.
@@ -53,14 +53,14 @@ async def check_cluster(client: Client, namespaces: tuple[str, ...], jitter: Cal
     for namespace in namespaces or (None,):
         await _wait_for_crd(client, namespace, jitter)
         for kind in (PODS, EVENTS):
-            await with_retries(f"listing {kind.plural}", _list_request(client, kind, namespace), jitter)
+            await run_with_retries(f"listing {kind.plural}", _list_request(client, kind, namespace), jitter)
 
 
 async def _wait_for_crd(client: Client, namespace: str | None, jitter: Callable[[], float]) -> None:
     is_logged = False
     while True:
         try:
-            await with_retries(f"listing {JOBS.plural}", _list_request(client, JOBS, namespace), jitter)
+            await run_with_retries(f"listing {JOBS.plural}", _list_request(client, JOBS, namespace), jitter)
         except ApiError as error:
             if not error.is_not_found:
                 raise

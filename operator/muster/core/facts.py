@@ -99,7 +99,7 @@ class RankFacts:
 
     @property
     def has_exited(self) -> bool:
-        """Whether the report says that the rank's process has exited."""
+        """Whether the rank's process has exited, according to the report."""
         return self.report.state == RankState.EXITED
 
     @property

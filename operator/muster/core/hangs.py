@@ -66,7 +66,7 @@ def find_timeout(job: Job) -> int:
 def find_hang(job: Job, facts: JobFacts, attempt: int, now: float) -> Hang | None:
     """Return the ranks of `attempt` that hang; None if no rank hangs, or if reports are missing."""
     busy = [node for node in facts.nodes if not node.is_idle]
-    # The others may wait for a rank of a silent node, which may be in a phase without steps. This is no hang.
+    # The others may wait for a rank of a silent node. That rank may be in a phase without steps, which is not a hang.
     if any(facts.is_silent(node, now) for node in busy):
         return None
     # Without a collector, reports are optional.

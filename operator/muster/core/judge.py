@@ -210,8 +210,8 @@ def _suspend(previous: Status, facts: JobFacts, outcome: Outcome) -> Outcome:
 def _has_missed_suspension(job: Job, previous: Status, facts: JobFacts) -> bool:
     """Whether the job was suspended and resumed while no operator ran, so that its pods have an older spec.
 
-    Fields that affect the pods change only while a job is suspended. Outdated pods alone are no proof: a new release of
-    muster may render the same spec differently.
+    Fields that affect the pods change only while a job is suspended. Outdated pods alone do not show this, because a
+    new release of muster may render the same spec differently.
     """
     return facts.has_outdated_pods and job.metadata.generation > previous.observed_generation
 

@@ -31,7 +31,7 @@ from muster.core.facts import AgentFacts
 from muster.core.training_job.hosts import list_host_names
 from muster.core.world import get_procs_per_node
 from muster.diagnose.sagemaker.rank_log import LogLine, RankGroup, RankLog
-from muster.render.sagemaker.rank_reports import may_report
+from muster.render.sagemaker.rank_reports import can_ranks_report
 from muster.render.sagemaker.request.training_request import TrainingRequest
 from muster_worker.contract.log_line import MARK
 
@@ -117,7 +117,7 @@ async def open_toolkit(
         processes=processes,
         agents=lambda: _group_by_node(log.list_agents()),
         read_metrics=metrics.of,
-        has_reports=may_report(job),
+        has_reports=can_ranks_report(job),
         clock=clock,
     )
     try:

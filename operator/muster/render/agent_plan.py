@@ -1,4 +1,4 @@
-"""Render the plan that every agent of a job receives."""
+"""Render the job's plan, which every agent of the job receives."""
 
 from muster.api.spec.job import Job
 from muster.core.fence import get_fence_seconds
@@ -8,8 +8,8 @@ from muster.core.world import get_procs_per_node
 from muster_worker.contract import schema
 
 
-def resolve_procs(job: Job, devices: int) -> int:
-    """Return the ranks on each node: procsPerNode; for Auto, the number of `devices`, at least 1."""
+def choose_procs_per_node(job: Job, devices: int) -> int:
+    """Return the number of ranks on a node with this number of devices."""
     procs = job.spec.procs_per_node
     return max(devices, 1) if isinstance(procs, str) else procs
 

@@ -16,8 +16,8 @@ from muster.render.storage.source_files import (
     SourceFile,
     SourceFiles,
     check_files,
-    from_texts,
-    source_refused,
+    make_files,
+    make_source_refused_error,
 )
 from muster.render.storage.storage_plan import CodePlan
 from muster.storage.dependencies import StorageDependencies
@@ -44,7 +44,7 @@ def read_code(plan: CodePlan, config_map: Path | None, dependencies: StorageDepe
         return _read_archive(parse(plan.archive), dependencies)
     if plan.config_map is not None:
         return _read_config_map(plan.config_map, config_map)
-    return check_files(from_texts(plan.files), "spec.source.inline")
+    return check_files(make_files(plan.files), "spec.source.inline")
 
 
 def _get_token(repository: GitFolder, dependencies: StorageDependencies) -> str | None:
@@ -62,10 +62,12 @@ def _read_archive(uri: S3Uri, dependencies: StorageDependencies) -> SourceFiles:
     from muster.storage.s3.bucket import Bucket
 
     field = "spec.source.s3.uri"
-    bucket = Bucket(dependencies.client(), uri.bucket, field)
+    bucket = Bucket(dependencies.get_s3_client(), uri.bucket, field)
     stored_object = retry(lambda: bucket.head(uri.key), dependencies.sleep)
     if stored_object.size > MAX_BYTES:
-        raise source_refused(field, f"the archive has more than {MAX_BYTES // 2**20} MiB; data belongs in spec.inputs")
+        raise make_source_refused_error(
+            field, f"the archive has more than {MAX_BYTES // 2**20} MiB; data belongs in spec.inputs"
+        )
 
     def read() -> bytes:
         data = io.BytesIO()
@@ -78,7 +80,7 @@ def _read_archive(uri: S3Uri, dependencies: StorageDependencies) -> SourceFiles:
 def _read_config_map(name: str, folder: Path | None) -> SourceFiles:
     field = "spec.source.configMap"
     if folder is None:
-        raise source_refused(
+        raise make_source_refused_error(
             field,
             f"ConfigMap {quote(name)} isn't on this machine; use spec.source.inline",
         )
@@ -86,7 +88,7 @@ def _read_config_map(name: str, folder: Path | None) -> SourceFiles:
         # The kubelet also creates symbolic links to folders.
         entries = {file.name: SourceFile(file.read_bytes()) for file in folder.iterdir() if file.is_file()}
     except OSError as error:
-        raise source_refused(field, str(error)) from None
+        raise make_source_refused_error(field, str(error)) from None
     return check_files(entries, field)
 
 

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StorageDependencies:
-    """`client` returns the S3 client and creates it on first use. `report` prints a line about progress.
+    """`get_s3_client` returns the S3 client, which it creates at the first call. `report` prints a line about progress.
 
     `git_token` is the token for the git host; None if there is no token.
     """
 
-    client: Callable[[], S3Client]
+    get_s3_client: Callable[[], S3Client]
     sleep: Sleep
     clock: Callable[[], float]
     report: Callable[[str], object]

@@ -8,7 +8,7 @@ from pathlib import Path
 from muster.api.plurals import pluralize
 from muster.api.s3_uri import S3Uri, parse
 from muster.render.storage.errors import FOLDER_UNUSABLE, StorageError
-from muster.render.storage.objects import check_case, no_objects_error, select_shard, to_file_objects
+from muster.render.storage.objects import check_case, make_no_objects_error, select_shard, to_file_objects
 from muster.render.storage.storage_plan import S3Channel, StoragePlan
 from muster.storage.code import download_code
 from muster.storage.dependencies import StorageDependencies
@@ -31,7 +31,7 @@ def download_node(
         if uri is not None:
             bucket = _open_bucket(dependencies, parse(uri), field)
             key = parse(uri).join_path(f".muster-{plan.job}").key
-            retry(partial(bucket.try_write, key), dependencies.sleep)
+            retry(partial(bucket.check_write_permission, key), dependencies.sleep)
     if plan.code is not None:
         download_code(plan.code, folders.code, config_map, dependencies)
     for channel in plan.channels:
@@ -59,24 +59,28 @@ def _download_channel(
 ) -> None:
     field, uri = f"spec.inputs[{channel.index}].s3.uri", parse(channel.uri)
     bucket = _open_bucket(dependencies, uri, field)
-    channel_objects = to_file_objects(retry(lambda: list(bucket.objects(uri.key)), dependencies.sleep), uri, field)
+    channel_objects = to_file_objects(retry(lambda: list(bucket.list_objects(uri.key)), dependencies.sleep), uri, field)
     if not channel_objects:
-        raise no_objects_error(uri, field)
+        raise make_no_objects_error(uri, field)
     node_objects = select_shard(channel_objects, node, plan.nodes) if channel.is_sharded else channel_objects
     download_folders = DownloadFolders(folders.channels / channel.name, folders.records / "input" / channel.name)
     if _ignores_case(download_folders):
         check_case(node_objects, field)
-    size = sum(entry.stored.size for entry in node_objects)
+    size = sum(entry.s3_object.size for entry in node_objects)
     dependencies.report(
         f"input {channel.name}: {len(node_objects)} of {pluralize(len(channel_objects), 'file')}, {_format_size(size)},"
         f" from {uri}"
     )
     download_objects(
-        bucket, node_objects, download_folders, dependencies.sleep, _progress_reporter(channel.name, size, dependencies)
+        bucket,
+        node_objects,
+        download_folders,
+        dependencies.sleep,
+        _make_progress_reporter(channel.name, size, dependencies),
     )
 
 
-def _progress_reporter(name: str, size: int, dependencies: StorageDependencies) -> Progress:
+def _make_progress_reporter(name: str, size: int, dependencies: StorageDependencies) -> Progress:
     progress = {"downloaded": 0, "reported": dependencies.clock()}
 
     def count_bytes(count: int) -> None:
@@ -108,4 +112,4 @@ def _ignores_case(download_folders: DownloadFolders) -> bool:
 
 
 def _open_bucket(dependencies: StorageDependencies, uri: S3Uri, field: str) -> Bucket:
-    return Bucket(dependencies.client(), uri.bucket, field)
+    return Bucket(dependencies.get_s3_client(), uri.bucket, field)

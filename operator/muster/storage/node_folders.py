@@ -18,7 +18,7 @@ class NodeFolders:
     records: Path
 
 
-def folders_below(root: Path) -> NodeFolders:
+def make_node_folders(root: Path) -> NodeFolders:
     """Return a node's folders below `root`."""
     return NodeFolders(
         channels=root / "input",

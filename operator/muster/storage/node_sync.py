@@ -28,7 +28,7 @@ class NodeSync:
     dependencies: StorageDependencies
     _uploaded_files: dict[str, LocalFile] = field(default_factory=dict)
 
-    def refresh(self) -> None:
+    def download_checkpoints(self) -> None:
         """Download the checkpoints of other nodes, so that all restarted ranks read the same files."""
         checkpoints = self._open_checkpoints()
         if checkpoints is not None:
@@ -40,7 +40,7 @@ class NodeSync:
         if checkpoints is not None:
             checkpoints.upload(SETTLED_SECONDS)
 
-    def finish(self) -> None:
+    def upload_all(self) -> None:
         """Upload all files after the end of the ranks. Raise the first error after all uploads."""
         uploads: tuple[Callable[[], None], ...] = (
             self._upload_checkpoints,
@@ -75,7 +75,7 @@ class NodeSync:
         if self.plan.output is None:
             return
         location = parse(self.plan.output).join_path(self.plan.job, name)
-        bucket = Bucket(self.dependencies.client(), location.bucket, OUTPUT_FIELD)
+        bucket = Bucket(self.dependencies.get_s3_client(), location.bucket, OUTPUT_FIELD)
         files = [file for file in list_files(folder) if self._uploaded_files.get(f"{name}/{file.path}") != file]
         upload_despite_errors(bucket, folder, files, location, self.dependencies.sleep)
         # With `muster run`, all nodes share these folders, and each node uploads them.

@@ -18,7 +18,7 @@ from muster.render.storage.source_files import (
     SourceFiles,
     check_bytes,
     check_files,
-    source_refused,
+    make_source_refused_error,
 )
 
 _MAX_HEADER_BYTES = 2 * MAX_FILES * 4096
@@ -33,7 +33,7 @@ def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
         with gzip.GzipFile(fileobj=archive) as unpacked, _open_tar(_LimitedReader(unpacked, origin)) as members:
             for count, member in enumerate(members):
                 if count > 2 * MAX_FILES:
-                    raise source_refused(origin, f"the archive has more than {MAX_FILES} files")
+                    raise make_source_refused_error(origin, f"the archive has more than {MAX_FILES} files")
                 path = _check_path(member, origin)
                 if member.isdir():
                     continue
@@ -42,10 +42,10 @@ def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
                 check_bytes(size, origin)
                 content = members.extractfile(member)
                 if path in files or content is None:
-                    raise source_refused(origin, f"{quote(path)} occurs twice in the archive")
+                    raise make_source_refused_error(origin, f"{quote(path)} occurs twice in the archive")
                 files[path] = SourceFile(content.read(), executable=bool(member.mode & 0o100))
     except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
-        raise source_refused(origin, f"the file is not a complete .tar.gz archive ({error})") from None
+        raise make_source_refused_error(origin, f"the file is not a complete .tar.gz archive ({error})") from None
     check_files(files, origin)
     return files
 
@@ -75,10 +75,10 @@ def _check_path(member: tarfile.TarInfo, origin: str) -> str:
     if member.isdir():
         return path
     if not member.isreg():
-        raise source_refused(origin, f"{quote(path)} is a link or a device; replace it with a regular file")
+        raise make_source_refused_error(origin, f"{quote(path)} is a link or a device; replace it with a regular file")
     problem = file_paths.find_path_problem(path)
     if problem is not None:
-        raise source_refused(origin, f"{quote(path)}: {problem}")
+        raise make_source_refused_error(origin, f"{quote(path)}: {problem}")
     return path
 
 

@@ -16,13 +16,13 @@ from muster.render.storage.errors import StorageError
 from muster.storage.node_sync import NodeSync
 
 UPLOAD_INTERVAL_SECONDS = 30.0
-"""The time between two uploads, and so the age of the checkpoints that a lost node may lose."""
+"""The interval of uploads. A lost node loses the checkpoints of this time at most."""
 
 _REQUEST_SECONDS = 5.0
 _MAX_REQUEST_BYTES = 1024
 
 
-def serve(node_sync: NodeSync, path: Path, stop: int) -> None:
+def serve_sync(node_sync: NodeSync, path: Path, stop: int) -> None:
     """Answer requests at the socket `path` until the descriptor `stop` is readable, then upload all remaining files."""
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
@@ -65,7 +65,7 @@ class _SyncServer:
     def finish(self) -> None:
         """Upload all remaining files, unless the agent has already requested it."""
         if not self._finished:
-            self._run(self._node_sync.finish)
+            self._run(self._node_sync.upload_all)
 
     def _parse_request(self, line: bytes) -> Callable[[], None] | None:
         try:
@@ -75,7 +75,9 @@ class _SyncServer:
         operation = request.get("ask") if isinstance(request, dict) else None
         # Restarted ranks write new files, so a later refresh needs another final upload.
         self._finished = operation == "finish"
-        return {"refresh": self._node_sync.refresh, "finish": self._node_sync.finish}.get(str(operation))
+        return {"refresh": self._node_sync.download_checkpoints, "finish": self._node_sync.upload_all}.get(
+            str(operation)
+        )
 
     def _run(self, operation: Callable[[], None]) -> StorageError | None:
         try:
@@ -87,10 +89,10 @@ class _SyncServer:
 
 
 def _read_line(client: socket.socket) -> bytes:
-    received = b""
-    while b"\n" not in received and len(received) < _MAX_REQUEST_BYTES:
+    line = b""
+    while b"\n" not in line and len(line) < _MAX_REQUEST_BYTES:
         chunk = client.recv(_MAX_REQUEST_BYTES)
         if not chunk:
             break
-        received += chunk
-    return received
+        line += chunk
+    return line

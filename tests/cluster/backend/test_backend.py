@@ -265,8 +265,8 @@ async def test_a_replaced_pod_has_heard_nothing(world: World) -> None:
     await operator.apply(job, SendCommand((0, 1), exit_))
     value = (await operator.nodes(job))[0]
     assert (value.command, value.command_sent_at) == (exit_, world.clock.now)
-    assert operator.store.command(job.metadata.uid, 0, None) == exit_
+    assert operator.store.get_command(job.metadata.uid, 0, None) == exit_
     await operator.apply(job, CreateNode(0, 1))
     replaced, other = await operator.nodes(job)
     assert (replaced.command, other.command) == (None, exit_)
-    assert operator.store.command(job.metadata.uid, 0, None) is None
+    assert operator.store.get_command(job.metadata.uid, 0, None) is None

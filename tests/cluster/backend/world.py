@@ -67,7 +67,7 @@ class Operator:
         return (await self.backend.observe(job)).nodes
 
     async def apply(self, job: Job, *actions: Action) -> None:
-        self.store.register(JobShape(job.metadata.uid, job.spec.nodes, get_procs_per_node(job), self.clock()))
+        self.store.register_job(JobShape(job.metadata.uid, job.spec.nodes, get_procs_per_node(job), self.clock()))
         await self.backend.apply(job, actions)
 
     async def create(self, job: Job, replacement: int = 0) -> None:

@@ -68,7 +68,7 @@ def test_only_the_request_is_sent_if_wanted(muster: Muster, told: ToldJobs) -> N
 @pytest.mark.parametrize(
     ("command", "status", "sentence"),
     [
-        ("suspend", COMPLETE, "has ended (Succeeded), so nothing of it can be suspended"),
+        ("suspend", COMPLETE, "has ended (Succeeded), so it can't be suspended"),
         ("resume", COMPLETE, "has ended (Succeeded), so it can't be resumed; delete it and apply it again"),
         ("restart", COMPLETE, "has ended (Succeeded), so it can't be restarted; delete it and apply it again"),
         ("resume", RUNNING, "is not suspended (Running: 4 of 4 ranks run"),

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.long
 
 MINUTES = float(os.environ.get("MUSTER_RANDOM_KILLS_MINUTES", "2"))
 SEED = int(os.environ.get("MUSTER_RANDOM_KILLS_SEED", "0")) or random.SystemRandom().randrange(1, 1_000_000)
-JOBS_AT_ONCE = 20
+JOBS_PER_BATCH = 20
 OVER_SECONDS = 120.0
 """The time for a job to end, with an operator that is killed again and again."""
 
@@ -156,7 +156,7 @@ async def test_every_job_comes_to_its_right_end(
                 problems.append(f"{job}: {result}")
 
     async with dying(place, tmp_path, chance) as operator:
-        await asyncio.gather(*(slot() for _ in range(JOBS_AT_ONCE)))
+        await asyncio.gather(*(slot() for _ in range(JOBS_PER_BATCH)))
     print(f"seed {SEED}: {len(jobs)} jobs, {operator.starts} operators")  # noqa: T201 - to reproduce it
     assert problems == [], f"seed {SEED}\n" + "\n".join(problems)
     assert "Traceback" not in operator.said

@@ -76,7 +76,7 @@ async def watching(jobs: Jobs, folder: Path, patch: pytest.MonkeyPatch) -> Async
         finally:
             watch.stop()
             async with asyncio.timeout(STOP_SECONDS + SOON_SECONDS):
-                await watch.ended.wait()
+                await watch.has_ended.wait()
 
 
 @dataclass
@@ -105,7 +105,7 @@ async def test_it_reads_and_does_nothing_else(
         await site.heard.until("DELETED", "one")
         site.watch.stop()
         async with asyncio.timeout(STOP_SECONDS):
-            await site.watch.ended.wait()
+            await site.watch.has_ended.wait()
     assert {call.method for call in site.proxy.calls} == {"GET"}
     about = {(call.verb, call.resource) for call in site.proxy.calls if call.namespace}
     assert about == {("list", "distributedtrainingjobs"), ("watch", "distributedtrainingjobs")}

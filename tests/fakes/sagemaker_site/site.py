@@ -114,7 +114,7 @@ class Operator:
         tools = JobControllerDependencies(
             backends={"Kubernetes": NodeJobs(_NoPods(), 1), "SageMaker": life},
             store=RankStore(),
-            writing=StatusWriterDependencies(
+            status_writer=StatusWriterDependencies(
                 client, WriteBudget(), self.site.now, StatusPublisher(events), lambda: True
             ),
             apply_defaults=partial(apply_defaults, config=OperatorConfig()),

@@ -13,7 +13,7 @@ import pytest
 
 from muster.core.peers import select_peers
 from muster.core.status.network import summarise_check
-from muster.render.agent_archive import agent_archive
+from muster.render.agent_archive import build_agent_archive
 from muster_worker.contract import wire
 from muster_worker.contract.network import NetworkFigures
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Launcher, Peer, Report
@@ -132,7 +132,7 @@ def test_a_node_that_does_not_answer_is_reported_and_the_ranks_start(tmp_path: P
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 def test_strangers_get_nothing_and_a_source_is_counted(tmp_path: Path, address: str) -> None:
     archive = tmp_path / "agent.pyz"
-    archive.write_bytes(agent_archive())
+    archive.write_bytes(build_agent_archive())
     with hold_port() as held:
         own = Peer(0, address, 1, "lo", held.getsockname()[1])
         document = wire.encode(Assignment(own, (), (1,), "k" * 64)).decode()

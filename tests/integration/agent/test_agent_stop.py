@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.render.agent_archive import agent_archive
+from muster.render.agent_archive import build_agent_archive
 from muster_worker.contract.schema import AgentPhase, CommandKind, Launcher, RankState, Report
 from support.agent_world import AgentWorld, terminate
 from support.marked_processes import wait_for_exit
@@ -255,7 +255,7 @@ def test_sigterm_differs_from_a_command(world: AgentWorld, marker: str) -> None:
 
 def test_a_containers_first_process_hears_sigterm_before_it_has_read_its_plan(tmp_path: Path) -> None:
     archive, plan = tmp_path / "agent.pyz", tmp_path / "plan.json"
-    archive.write_bytes(agent_archive())
+    archive.write_bytes(build_agent_archive())
     os.mkfifo(plan)
     inside = ["--map-root-user", "--user", "--pid", "--kill-child", "--fork"]
     node = ["--node", "0", "--replacement", "0", "--token", "t", "--root", str(tmp_path), "--run", str(tmp_path)]

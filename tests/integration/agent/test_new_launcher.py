@@ -4,7 +4,7 @@ import io
 import zipfile
 from pathlib import Path
 
-from muster.render.agent_archive import agent_archive
+from muster.render.agent_archive import build_agent_archive
 from muster_worker.contract.schema import RankState
 from support import greeting_launcher
 from support.agent_world import AgentWorld
@@ -15,7 +15,7 @@ LINE = '    "greeting": "muster_worker.launchers.greeting",\n'
 
 def archive_with_launcher() -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(agent_archive())) as old, zipfile.ZipFile(buffer, "w") as new:
+    with zipfile.ZipFile(io.BytesIO(build_agent_archive())) as old, zipfile.ZipFile(buffer, "w") as new:
         for name in old.namelist():
             text = old.read(name).decode()
             new.writestr(name, text.replace("MODULES = {\n", f"MODULES = {{\n{LINE}") if name == REGISTRY else text)

@@ -24,7 +24,7 @@ from muster.clients.aws.job_logs import JobLogs
 from muster.core.training_job.decide import CreateTrainingJob
 from muster.core.training_job.name import build_training_job_name
 from muster.objects.aws.place import Place
-from muster.render.sagemaker.request.identity import job_tags
+from muster.render.sagemaker.request.identity import make_job_tags
 from support.training_job_requests import training_job_request
 
 ROLE = "arn:aws:iam::444455556666:role/training"
@@ -52,7 +52,7 @@ class Prepared:
 
     async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
         self.places.append(place)
-        tags = [{"Key": key, "Value": value} for key, value in job_tags(job, attempt)]
+        tags = [{"Key": key, "Value": value} for key, value in make_job_tags(job, attempt)]
         return training_job_request(build_training_job_name(job.metadata, attempt), Tags=tags)
 
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from muster.collector.collector import Collector
-from muster.collector.pod_directory import Member
+from muster.collector.pod_directory import PodIdentity
 from muster.collector.server.connections import ConnectionLimits
 from muster.collector.store import RankStore
-from muster.collector.trust.certificate import ServingCertificate, issue
+from muster.collector.trust.certificate import ServingCertificate, issue_certificate
 from muster.collector.trust.keys import read_keys
-from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
+from muster.collector.trust.tokens import LocalTokenIssuer, PodClaim, TokenVerifier
 from muster.core.reports.check import JobShape
 from muster_worker.contract import wire
 from muster_worker.contract.schema import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report
@@ -27,10 +27,10 @@ NODES = 4
 PROCS = 8
 
 
-class Pods(dict[str, Member]):
+class Pods(dict[str, PodIdentity]):
     """The directory: pod uid -> place."""
 
-    def find(self, pod_uid: str) -> Member | None:
+    def find(self, pod_uid: str) -> PodIdentity | None:
         return self.get(pod_uid)
 
 
@@ -53,7 +53,7 @@ class Site:
     store: RankStore
     pods: Pods
     clock: Clock
-    issuer: LocalIssuer
+    issuer: LocalTokenIssuer
     certificate: ServingCertificate
     client: aiohttp.ClientSession
     host: str = "127.0.0.1"
@@ -86,7 +86,7 @@ class Site:
             return answer.status, answer.headers, await answer.read()
 
     async def until_polled(self, node: int) -> None:
-        await until(lambda: bool((entry := self.store._jobs[JOB].nodes.get(node)) and entry.waiting))
+        await until(lambda: bool((entry := self.store._jobs[JOB].nodes.get(node)) and entry.waiters))
 
     async def poll(self, node: int, query: str) -> tuple[int, bytes]:
         headers = {"Authorization": f"Bearer {self.token(node)}"}
@@ -130,22 +130,22 @@ def trusting(certificate: ServingCertificate) -> ssl.SSLContext:
 
 @contextlib.asynccontextmanager
 async def collector_site(
-    limits: ConnectionLimits | None = None, pods: Mapping[int, Member] | None = None, *, leads: bool = True
+    limits: ConnectionLimits | None = None, pods: Mapping[int, PodIdentity] | None = None, *, leads: bool = True
 ) -> AsyncIterator[Site]:
     clock = Clock()
-    issuer = LocalIssuer(ISSUER, TOKEN_AUDIENCE)
-    certificate = issue(["127.0.0.1", "localhost"], clock.now, 3600.0)
+    issuer = LocalTokenIssuer(ISSUER, TOKEN_AUDIENCE)
+    certificate = issue_certificate(["127.0.0.1", "localhost"], clock.now, 3600.0)
     store = RankStore()
-    store.register(JobShape(JOB, NODES, PROCS, clock.now - 60.0))
-    by_key = {node: Member(JOB, node, 0) for node in range(NODES)} if pods is None else pods
+    store.register_job(JobShape(JOB, NODES, PROCS, clock.now - 60.0))
+    by_key = {node: PodIdentity(JOB, node, 0) for node in range(NODES)} if pods is None else pods
     directory = Pods({pod_uid(node): member for node, member in by_key.items()})
-    verifier = Verifier(ISSUER, TOKEN_AUDIENCE, read_keys(issuer.jwks()))
+    verifier = TokenVerifier(ISSUER, TOKEN_AUDIENCE, read_keys(issuer.make_jwks()))
     collector = Collector(
         store=store, verifier=verifier, directory=directory, certificate=certificate, clock=clock, limits=limits
     )
     url = await collector.start("127.0.0.1")
     if leads:
-        collector.lead(lambda: True)
+        collector.start_leading(lambda: True)
     connector = aiohttp.TCPConnector(ssl=trusting(certificate))
     try:
         async with aiohttp.ClientSession(connector=connector) as client:

@@ -13,10 +13,10 @@ import pytest
 
 from integration.collector.collector_site import JOB, Site, claim, collector_site, pod_uid, until
 from integration.collector.test_junk import Raw, connect
-from muster.collector.pod_directory import Member
+from muster.collector.pod_directory import PodIdentity
 from muster.collector.server.bodies import MAX_BYTES_IN_FLIGHT
 from muster.collector.server.connections import ConnectionLimits
-from muster.collector.server.refusal import Reason
+from muster.collector.server.refusal import RefusalReason
 from muster.collector.trust.tokens import MAX_CACHED_TOKENS_PER_POD
 
 ROOT = Path(__file__).parents[3]
@@ -53,13 +53,13 @@ async def half_a_body(site: Site, token: str, size: int) -> Raw:
 def pod_of(site: Site, namespace: str, node: int = 0) -> str:
     """Return a token of another pod, of another namespace."""
     uid = f"{namespace}-{node}"
-    site.pods[uid] = Member(JOB, 0, 0)
+    site.pods[uid] = PodIdentity(JOB, 0, 0)
     pod = replace(claim(0), namespace=namespace, pod_name=uid, pod_uid=uid)
     return site.issuer.issue(pod, site.clock.now, 3600.0)
 
 
 def reserved(site: Site) -> int:
-    return site.collector._routes._bodies.reserved
+    return site.collector._routes._body_reader.reserved
 
 
 LARGE = 500_000
@@ -75,7 +75,7 @@ async def test_half_sent_bodies_have_room_for_little_and_make_room_for_others(si
     other = await half_a_body(site, pod_of(site, "victim"), LARGE)
 
     assert b" 429 " in (await raws[0].rest()).split(b"\r\n")[0]
-    assert site.collector.refused == {Reason.CROWDED_OUT: 2}
+    assert site.collector.refusal_counts == {RefusalReason.CROWDED_OUT: 2}
     assert (await site.post(site.report(0), site.token(0)))[0] == 200
     for raw in (*raws, refused, other):
         await raw.close()
@@ -113,7 +113,7 @@ async def test_any_pods_token_is_no_place_among_the_jobs_pods() -> None:
 
         assert b" 503 " in (await raw.rest()).split(b"\r\n")[0]
 
-        assert site.collector.refused == {Reason.UNKNOWN_POD: 1, Reason.SILENT: 1}
+        assert site.collector.refusal_counts == {RefusalReason.UNKNOWN_POD: 1, RefusalReason.SILENT: 1}
         await raw.close()
 
 
@@ -123,9 +123,9 @@ async def test_many_tokens_of_one_pod_evict_no_other_pods_tokens(site: Site) -> 
         token = site.issuer.issue(claim(0), site.clock.now - number, 3600.0)
         assert (await site.post(site.report(0), token))[0] == 200
 
-    verifier = site.collector._routes._admission._verifier
+    verifier = site.collector._routes._authenticator._verifier
     assert len(verifier._tokens_by_pod[pod_uid(0)]) == MAX_CACHED_TOKENS_PER_POD
-    assert len(verifier._verified) == MAX_CACHED_TOKENS_PER_POD + 1
+    assert len(verifier._verified_tokens) == MAX_CACHED_TOKENS_PER_POD + 1
 
 
 async def test_requests_that_come_before_the_last_is_answered_close_the_connection(site: Site) -> None:
@@ -135,7 +135,7 @@ async def test_requests_that_come_before_the_last_is_answered_close_the_connecti
 
     await raw.rest()
 
-    assert site.collector.refused == {Reason.BAD_HTTP: 1}
+    assert site.collector.refusal_counts == {RefusalReason.BAD_HTTP: 1}
     await until(lambda: site.collector.open_connections == 0)
     await raw.close()
 
@@ -146,7 +146,7 @@ async def test_expensive_reports_get_a_retry_after(site: Site) -> None:
 
     status, headers, _ = await site.post(site.report(0), site.token(0))
 
-    assert (status, site.collector.refused) == (429, {Reason.TOO_BUSY: 1})
+    assert (status, site.collector.refusal_counts) == (429, {RefusalReason.TOO_BUSY: 1})
     assert int(headers["Retry-After"]) >= 5
 
 
@@ -160,6 +160,6 @@ async def test_who_asks_on_and_on_loses_its_connection(site: Site) -> None:
     raw.writer.write(request)
 
     await raw.rest()
-    assert set(site.collector.refused) == {Reason.TOO_BUSY}
+    assert set(site.collector.refusal_counts) == {RefusalReason.TOO_BUSY}
     await until(lambda: site.collector.open_connections == 0)
     await raw.close()

@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from integration.collector.collector_site import ISSUER, JOB, NODES, Site, claim, collector_site, pod_uid, until
-from muster.collector.pod_directory import Member
+from muster.collector.pod_directory import PodIdentity
 from muster.collector.server.connections import ConnectionLimits
-from muster.collector.server.refusal import Reason
-from muster.collector.trust.tokens import LocalIssuer
+from muster.collector.server.refusal import RefusalReason
+from muster.collector.trust.tokens import LocalTokenIssuer
 from muster.core.facts import AgentFacts
 from muster_worker.contract.schema import TOKEN_AUDIENCE, AgentPhase, Command, CommandKind, RankReport, RankState
 
@@ -35,7 +35,7 @@ async def site() -> AsyncIterator[Site]:
 
 
 def facts(site: Site) -> list[AgentFacts | None]:
-    return [site.store.agent(JOB, node) for node in range(NODES)]
+    return [site.store.get_agent(JOB, node) for node in range(NODES)]
 
 
 def forged(site: Site, **changes: Any) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def header(site: Site) -> dict[str, Any]:
 
 
 def other_issuer(site: Site) -> str:
-    return LocalIssuer(ISSUER, TOKEN_AUDIENCE).issue(claim(0), site.clock.now, 3600.0)
+    return LocalTokenIssuer(ISSUER, TOKEN_AUDIENCE).issue(claim(0), site.clock.now, 3600.0)
 
 
 def other_issuer_with_our_key_id(site: Site) -> str:
@@ -79,32 +79,35 @@ def _ours(site: Site, claims: dict[str, Any]) -> str:
     return jwt.encode(claims, site.issuer._key, algorithm="ES256", headers=header(site))
 
 
-TOKENS: dict[str, tuple[Callable[[Site], str | None], Reason]] = {
-    "none at all": (lambda _: None, Reason.NO_TOKEN),
-    "empty": (lambda _: "", Reason.NO_TOKEN),
-    "words": (lambda _: "let-me-in", Reason.BAD_TOKEN),
-    "dots": (lambda _: "..", Reason.BAD_TOKEN),
-    "long": (lambda _: "a" * 9000, Reason.BAD_TOKEN),
-    "deep": (lambda _: _base64("[" * 3000) + "." + _base64("[" * 1500) + ".x", Reason.BAD_TOKEN),
-    "expired": (lambda site: site.token(0, -120.0), Reason.EXPIRED),
-    "of the future": (lambda site: _ours(site, forged(site, nbf=site.clock.now + 600)), Reason.EXPIRED),
+TOKENS: dict[str, tuple[Callable[[Site], str | None], RefusalReason]] = {
+    "none at all": (lambda _: None, RefusalReason.NO_TOKEN),
+    "empty": (lambda _: "", RefusalReason.NO_TOKEN),
+    "words": (lambda _: "let-me-in", RefusalReason.BAD_TOKEN),
+    "dots": (lambda _: "..", RefusalReason.BAD_TOKEN),
+    "long": (lambda _: "a" * 9000, RefusalReason.BAD_TOKEN),
+    "deep": (lambda _: _base64("[" * 3000) + "." + _base64("[" * 1500) + ".x", RefusalReason.BAD_TOKEN),
+    "expired": (lambda site: site.token(0, -120.0), RefusalReason.EXPIRED),
+    "of the future": (lambda site: _ours(site, forged(site, nbf=site.clock.now + 600)), RefusalReason.EXPIRED),
     "without an end": (
         lambda site: _ours(site, {k: v for k, v in forged(site).items() if k != "exp"}),
-        Reason.BAD_TOKEN,
+        RefusalReason.BAD_TOKEN,
     ),
-    "ends in words": (lambda site: _ours(site, forged(site, exp="never")), Reason.BAD_TOKEN),
-    "for the API server": (lambda site: _ours(site, forged(site, aud=["api"])), Reason.WRONG_AUDIENCE),
+    "ends in words": (lambda site: _ours(site, forged(site, exp="never")), RefusalReason.BAD_TOKEN),
+    "for the API server": (lambda site: _ours(site, forged(site, aud=["api"])), RefusalReason.WRONG_AUDIENCE),
     "for nobody": (
         lambda site: _ours(site, {k: v for k, v in forged(site).items() if k != "aud"}),
-        Reason.WRONG_AUDIENCE,
+        RefusalReason.WRONG_AUDIENCE,
     ),
-    "another issuer's name": (lambda site: _ours(site, forged(site, iss="https://evil")), Reason.BAD_TOKEN),
-    "of no pod": (lambda site: _ours(site, forged(site, **{"kubernetes.io": {"namespace": "x"}})), Reason.BAD_TOKEN),
-    "another issuer's key": (other_issuer, Reason.BAD_TOKEN),
-    "another key, our name for it": (other_issuer_with_our_key_id, Reason.BAD_TOKEN),
-    "alg none": (unsigned, Reason.BAD_TOKEN),
-    "HS256 with the public key": (signed_with_the_public_key, Reason.BAD_TOKEN),
-    "another pod's": (lambda site: site.token(1), Reason.OTHER_POD),
+    "another issuer's name": (lambda site: _ours(site, forged(site, iss="https://evil")), RefusalReason.BAD_TOKEN),
+    "of no pod": (
+        lambda site: _ours(site, forged(site, **{"kubernetes.io": {"namespace": "x"}})),
+        RefusalReason.BAD_TOKEN,
+    ),
+    "another issuer's key": (other_issuer, RefusalReason.BAD_TOKEN),
+    "another key, our name for it": (other_issuer_with_our_key_id, RefusalReason.BAD_TOKEN),
+    "alg none": (unsigned, RefusalReason.BAD_TOKEN),
+    "HS256 with the public key": (signed_with_the_public_key, RefusalReason.BAD_TOKEN),
+    "another pod's": (lambda site: site.token(1), RefusalReason.OTHER_POD),
 }
 
 
@@ -115,43 +118,45 @@ async def test_a_bad_token_changes_nothing(site: Site, name: str) -> None:
 
     status, _, body = await site.post(site.report(0), make(site))
 
-    assert status == (403 if reason is Reason.OTHER_POD else 401)
-    assert site.collector.refused == {reason: 1}
+    assert status == (403 if reason is RefusalReason.OTHER_POD else 401)
+    assert site.collector.refusal_counts == {reason: 1}
     assert facts(site) == before
     assert list(json.loads(body)) == ["error"]
 
 
-@pytest.mark.parametrize("name", [name for name, (_, reason) in TOKENS.items() if reason is not Reason.OTHER_POD])
+@pytest.mark.parametrize(
+    "name", [name for name, (_, reason) in TOKENS.items() if reason is not RefusalReason.OTHER_POD]
+)
 async def test_a_bad_token_gets_no_command(site: Site, name: str) -> None:
     make, reason = TOKENS[name]
     token = make(site)
-    site.store.send(JOB, 0, Command(0, JOB, 1, CommandKind.START))
+    site.store.set_command(JOB, 0, Command(0, JOB, 1, CommandKind.START))
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
 
     async with site.client.get(f"{site.url}/v1/command?wait=0", headers=headers) as answer:
         assert answer.status == 401
         assert list(await answer.json()) == ["error"]
-    assert site.collector.refused == {reason: 1}
+    assert site.collector.refusal_counts == {reason: 1}
 
 
 async def test_a_deleted_pods_token_changes_and_learns_nothing(site: Site) -> None:
     """It is valid until it expires: the collector accepts only tokens of existing pods."""
     token = site.token(0)
-    site.store.send(JOB, 0, Command(0, JOB, 1, CommandKind.START))
+    site.store.set_command(JOB, 0, Command(0, JOB, 1, CommandKind.START))
     before = facts(site)
     del site.pods[pod_uid(0)]
 
     assert (await site.post(site.report(0, phase=AgentPhase.ENDED), token))[0] == 503
     assert (await site.poll(0, "wait=0"))[0] == 503
 
-    assert site.collector.refused == {Reason.UNKNOWN_POD: 2}
+    assert site.collector.refusal_counts == {RefusalReason.UNKNOWN_POD: 2}
     assert facts(site) == before
 
 
 async def test_a_replaced_pods_token_speaks_for_itself_only(site: Site) -> None:
     """The old pod still exists, like one on a disconnected node."""
-    site.pods["pod-new"] = Member(JOB, 0, 1)
-    site.store.replace(JOB, 0)
+    site.pods["pod-new"] = PodIdentity(JOB, 0, 1)
+    site.store.reset_node(JOB, 0)
     fresh = site.issuer.issue(replace(claim(0), pod_uid="pod-new"), site.clock.now, 600.0)
     assert (await site.post(site.report(0, replacement=1), fresh))[0] == 200
     before = facts(site)
@@ -166,22 +171,30 @@ def long_ago(rank: int) -> RankReport:
     return RankReport(rank, rank, RankState.EXITED, exit_code=1, ended_age=1e6)
 
 
-BODIES: dict[str, tuple[Callable[[Site], bytes], int, Reason]] = {
-    "empty": (lambda _: b"", 400, Reason.MALFORMED),
-    "broken": (lambda site: site.report()[:-1], 400, Reason.MALFORMED),
-    "bad UTF-8": (lambda _: b'{"job_uid": "\xff"}', 400, Reason.MALFORMED),
-    "deep": (lambda _: b"[" * 500_000, 400, Reason.MALFORMED),
-    "deep objects": (lambda _: b'{"ranks":' * 50_000, 400, Reason.MALFORMED),
-    "NaN": (lambda site: site.report().replace(b'"step_age":0.1', b'"step_age":NaN'), 400, Reason.MALFORMED),
-    "infinite": (lambda site: site.report().replace(b'"step_age":0.1', b'"step_age":1e999'), 400, Reason.MALFORMED),
-    "huge integer": (lambda s: s.report().replace(b'"step":3', b'"step":' + b"9" * 4000), 400, Reason.MALFORMED),
-    "too many digits": (lambda s: s.report().replace(b'"step":3', b'"step":' + b"9" * 60000), 400, Reason.MALFORMED),
-    "unknown field": (lambda site: site.report().replace(b'"step":3', b'"stepp":3'), 400, Reason.MALFORMED),
-    "a list": (lambda _: b"[]", 400, Reason.MALFORMED),
-    "another job": (lambda site: site.report(job_uid="another"), 403, Reason.OTHER_JOB),
-    "another node": (lambda site: site.report(node=1), 403, Reason.OTHER_POD),
-    "another node's rank": (lambda s: s.report(ranks=(RankReport(9, 0, "Running"),)), 400, Reason.IMPLAUSIBLE),
-    "an end before the job": (lambda site: site.report(ranks=(long_ago(0),)), 400, Reason.IMPLAUSIBLE),
+BODIES: dict[str, tuple[Callable[[Site], bytes], int, RefusalReason]] = {
+    "empty": (lambda _: b"", 400, RefusalReason.MALFORMED),
+    "broken": (lambda site: site.report()[:-1], 400, RefusalReason.MALFORMED),
+    "bad UTF-8": (lambda _: b'{"job_uid": "\xff"}', 400, RefusalReason.MALFORMED),
+    "deep": (lambda _: b"[" * 500_000, 400, RefusalReason.MALFORMED),
+    "deep objects": (lambda _: b'{"ranks":' * 50_000, 400, RefusalReason.MALFORMED),
+    "NaN": (lambda site: site.report().replace(b'"step_age":0.1', b'"step_age":NaN'), 400, RefusalReason.MALFORMED),
+    "infinite": (
+        lambda site: site.report().replace(b'"step_age":0.1', b'"step_age":1e999'),
+        400,
+        RefusalReason.MALFORMED,
+    ),
+    "huge integer": (lambda s: s.report().replace(b'"step":3', b'"step":' + b"9" * 4000), 400, RefusalReason.MALFORMED),
+    "too many digits": (
+        lambda s: s.report().replace(b'"step":3', b'"step":' + b"9" * 60000),
+        400,
+        RefusalReason.MALFORMED,
+    ),
+    "unknown field": (lambda site: site.report().replace(b'"step":3', b'"stepp":3'), 400, RefusalReason.MALFORMED),
+    "a list": (lambda _: b"[]", 400, RefusalReason.MALFORMED),
+    "another job": (lambda site: site.report(job_uid="another"), 403, RefusalReason.OTHER_JOB),
+    "another node": (lambda site: site.report(node=1), 403, RefusalReason.OTHER_POD),
+    "another node's rank": (lambda s: s.report(ranks=(RankReport(9, 0, "Running"),)), 400, RefusalReason.IMPLAUSIBLE),
+    "an end before the job": (lambda site: site.report(ranks=(long_ago(0),)), 400, RefusalReason.IMPLAUSIBLE),
 }
 
 
@@ -192,7 +205,7 @@ async def test_a_bad_body_changes_nothing(site: Site, name: str) -> None:
 
     answered, _, body = await site.post(make(site), site.token(0))
 
-    assert (answered, site.collector.refused) == (status, {reason: 1})
+    assert (answered, site.collector.refusal_counts) == (status, {reason: 1})
     assert facts(site) == before
     assert list(json.loads(body)) == ["error"]
     assert (await site.post(site.report(0), site.token(0)))[0] == 200
@@ -201,7 +214,7 @@ async def test_a_bad_body_changes_nothing(site: Site, name: str) -> None:
 async def test_ten_mib_are_refused_by_their_length(site: Site) -> None:
     status, _, _ = await site.post(io.BytesIO(b" " * TEN_MIB), site.token(0))
 
-    assert (status, site.collector.refused) == (413, {Reason.TOO_LARGE: 1})
+    assert (status, site.collector.refusal_counts) == (413, {RefusalReason.TOO_LARGE: 1})
 
 
 async def test_chunks_are_not_read(site: Site) -> None:
@@ -211,13 +224,13 @@ async def test_chunks_are_not_read(site: Site) -> None:
 
     status, _, _ = await site.post(chunks(), site.token(0))
 
-    assert (status, site.collector.refused) == (411, {Reason.LENGTH_REQUIRED: 1})
+    assert (status, site.collector.refusal_counts) == (411, {RefusalReason.LENGTH_REQUIRED: 1})
 
 
 async def test_a_compressed_body_is_not_inflated(site: Site) -> None:
     status, _, _ = await site.post(site.report(0), site.token(0), {"Content-Encoding": "gzip"})
 
-    assert (status, site.collector.refused) == (415, {Reason.COMPRESSED: 1})
+    assert (status, site.collector.refusal_counts) == (415, {RefusalReason.COMPRESSED: 1})
 
 
 @pytest.mark.parametrize(
@@ -236,7 +249,7 @@ async def test_a_good_pod_that_floods_is_slowed_and_then_heard_again(site: Site)
     answers = [(await site.post(b"junk", token))[0] for _ in range(150)]
 
     assert set(answers) == {400, 429}
-    assert site.collector.refused[Reason.TOO_FAST] == answers.count(429) > 40
+    assert site.collector.refusal_counts[RefusalReason.TOO_FAST] == answers.count(429) > 40
     assert (await site.post(site.report(1), site.token(1)))[0] == 200
     site.clock.now += 1.0
     assert (await site.post(site.report(0), token))[0] == 200
@@ -248,8 +261,8 @@ async def test_a_flood_without_tokens_costs_no_signatures_and_keeps_no_pod_out(s
 
     answers = [(await site.post(b"junk", bad))[0] for _ in range(80)]
 
-    assert answers.count(401) == site.collector.refused[Reason.BAD_TOKEN] == 50
-    assert answers.count(429) == site.collector.refused[Reason.TOO_FAST] == 30
+    assert answers.count(401) == site.collector.refusal_counts[RefusalReason.BAD_TOKEN] == 50
+    assert answers.count(429) == site.collector.refusal_counts[RefusalReason.TOO_FAST] == 30
     assert (await site.post(site.report(0), token))[0] == 200
 
 
@@ -295,7 +308,7 @@ async def test_who_does_not_finish_its_headers_is_shown_out(quick: Site, sent: b
     raw.writer.write(sent)
 
     assert await raw.rest() == b""
-    assert quick.collector.refused == {Reason.SILENT: 1}
+    assert quick.collector.refusal_counts == {RefusalReason.SILENT: 1}
     await until(lambda: quick.collector.open_connections == 0)
     await raw.close()
 
@@ -305,7 +318,7 @@ async def test_a_connection_that_never_begins_its_handshake_is_closed(quick: Sit
 
     assert await raw.rest() == b""
     await until(lambda: quick.collector.open_connections == 0)
-    assert sum(quick.collector.refused.values()) >= 1
+    assert sum(quick.collector.refusal_counts.values()) >= 1
     await raw.close()
 
 
@@ -314,7 +327,7 @@ async def test_no_tls_is_no_conversation(quick: Site) -> None:
     raw.writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 
     await raw.rest()
-    await until(lambda: quick.collector.refused == {Reason.BAD_HANDSHAKE: 1})
+    await until(lambda: quick.collector.refusal_counts == {RefusalReason.BAD_HANDSHAKE: 1})
     assert quick.collector.open_connections == 0
     await raw.close()
 
@@ -328,7 +341,7 @@ async def test_strangers_of_one_address_have_few_places() -> None:
             assert await late.rest() == b""
             await late.close()
 
-        assert site.collector.refused == {Reason.TOO_MANY_CONNECTIONS: 1}
+        assert site.collector.refusal_counts == {RefusalReason.TOO_MANY_CONNECTIONS: 1}
         for raw in first:
             await raw.close()
 
@@ -365,7 +378,7 @@ async def test_what_is_no_http_is_refused(site: Site, sent: bytes) -> None:
 
     assert answer.startswith(b"HTTP/1.0 400 ")
     assert b"Traceback" not in answer
-    assert site.collector.refused == {Reason.BAD_HTTP: 1}
+    assert site.collector.refusal_counts == {RefusalReason.BAD_HTTP: 1}
     await raw.close()
 
 
@@ -377,7 +390,7 @@ async def test_a_broken_chunk_is_refused(site: Site) -> None:
     answer = await raw.rest()
 
     assert b" 400 " in answer.split(b"\r\n")[0]
-    assert site.collector.refused == {Reason.BAD_HTTP: 1}
+    assert site.collector.refusal_counts == {RefusalReason.BAD_HTTP: 1}
     await raw.close()
 
 
@@ -389,7 +402,7 @@ async def test_a_body_that_drips_is_given_up(quick: Site) -> None:
 
     status, _, _ = await quick.post(drops(), quick.token(0), {"Content-Length": "1000"})
 
-    assert (status, quick.collector.refused) == (408, {Reason.TOO_SLOW: 1})
+    assert (status, quick.collector.refusal_counts) == (408, {RefusalReason.TOO_SLOW: 1})
 
 
 async def test_who_leaves_in_the_middle_of_a_body_leaves_nothing_behind(site: Site) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from integration.collector.collector_site import JOB, NODES, Site, collector_site, until
 from muster.collector import command_sender
-from muster.collector.server.refusal import Reason
+from muster.collector.server.refusal import RefusalReason
 from muster.core.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.peers import select_peers
 from muster.core.reports.check import MAX_INTERFACE_CHARS, JobShape, check_report
@@ -67,7 +67,7 @@ def ask_and_not_read(site: Site) -> ssl.SSLSocket:
 
 async def test_every_agent_gets_the_start_of_ten_thousand_nodes(site: Site, tmp_path: Path) -> None:
     for node in range(NODES):
-        site.store.send(JOB, node, START)
+        site.store.set_command(JOB, node, START)
     clients = [agent(site, node, tmp_path) for node in range(NODES)]
 
     result = await asyncio.gather(*(asyncio.to_thread(client.command, None, 5) for client in clients))
@@ -77,11 +77,11 @@ async def test_every_agent_gets_the_start_of_ten_thousand_nodes(site: Site, tmp_
     assert result == [START] * NODES
     # one object for all, encoded once
     assert [command for command, _ in site.collector._routes._command_sender._encoded.values()] == [START]
-    assert not site.collector.refused
+    assert not site.collector.refusal_counts
 
 
 async def test_an_older_agent_gets_it_as_it_is(site: Site) -> None:
-    site.store.send(JOB, 0, START)
+    site.store.set_command(JOB, 0, START)
 
     async with site.client.get(
         f"{site.url}/v1/command", headers={"Authorization": f"Bearer {site.token(0)}", "Accept-Encoding": "identity"}
@@ -95,12 +95,12 @@ async def test_who_does_not_read_it_loses_its_place(site: Site, monkeypatch: pyt
     monkeypatch.setattr(command_sender, "MAX_LARGE_RESPONSES", 1)
     # more than the kernel's buffers hold
     large = Command(1, JOB, 1, CommandKind.START, START.peers * 8)
-    site.store.send(JOB, 0, large)
+    site.store.set_command(JOB, 0, large)
     reader = await asyncio.to_thread(ask_and_not_read, site)
 
-    await until(lambda: bool(site.collector.refused))
+    await until(lambda: bool(site.collector.refusal_counts))
 
-    assert site.collector.refused == {Reason.TOO_SLOW: 1}
+    assert site.collector.refusal_counts == {RefusalReason.TOO_SLOW: 1}
     assert not site.collector._routes._command_sender._slots
     reader.close()
 

@@ -15,8 +15,8 @@ import pytest
 from muster.api.status.status import Status
 from muster.controller.metrics import endpoint
 from muster.controller.metrics.definitions import METRICS, MetricKind
-from muster.controller.metrics.recorder import Recorder
-from muster.controller.metrics.snapshot import Sources
+from muster.controller.metrics.recorder import MetricsRecorder
+from muster.controller.metrics.snapshot import MetricSources
 from muster.objects.kubernetes.job_source import JobIdentity
 from muster.objects.kubernetes.resource import Resource, read_resource
 from support.scraped_metrics import Scrape, parse_scrape
@@ -30,7 +30,7 @@ HTTP = aiohttp.ClientTimeout(total=20)
 class Site:
     """An endpoint on `port`, and what it serves."""
 
-    recorder: Recorder = field(default_factory=lambda: Recorder(time.time, time.monotonic))
+    recorder: MetricsRecorder = field(default_factory=lambda: MetricsRecorder(time.time, time.monotonic))
     jobs: tuple[Resource, ...] = ()
     waiting: tuple[JobIdentity, ...] = ()
     leads: bool = True
@@ -50,19 +50,19 @@ class Site:
 
 @asynccontextmanager
 async def serving(site: Site) -> AsyncIterator[Site]:
-    listening = endpoint.listen("127.0.0.1", 0)
-    site.port = listening.getsockname()[1]
-    sources = Sources(
+    listening_socket = endpoint.open_listening_socket("127.0.0.1", 0)
+    site.port = listening_socket.getsockname()[1]
+    sources = MetricSources(
         version="1.2.3",
         is_leader=lambda: site.leads,
         resources=lambda: site.jobs,
-        waiting=lambda: site.waiting,
+        waiting_jobs=lambda: site.waiting,
         refusals=lambda: {"BadToken": 3, "TooFast": 0},
         connections=lambda: 8,
         api_requests=lambda: site.requests,
         aws_requests=lambda: {("sagemaker", "ListTrainingJobs", "none"): 1},
     )
-    async with endpoint.serve_metrics(listening, site.recorder, sources):
+    async with endpoint.serve_metrics(listening_socket, site.recorder, sources):
         yield site
 
 
@@ -86,7 +86,7 @@ async def test_a_scrape_has_all_metrics() -> None:
     assert names <= set(scrape.families)
     for metric in METRICS:
         family = scrape.families[metric.name.removesuffix("_total")]
-        assert (family.type, family.documentation) == (metric.kind.value, metric.meaning)
+        assert (family.type, family.documentation) == (metric.kind.value, metric.help_text)
         extra = {"le"} if metric.kind is MetricKind.HISTOGRAM else set()
         assert {label for sample in family.samples for label in sample.labels} <= {*metric.labels, *extra}
     assert scrape.value("muster_leader") == 1
@@ -146,7 +146,7 @@ async def test_clients_that_scrape_all_the_time_get_the_same_text() -> None:
 async def test_connections_that_ask_nothing_make_place_for_prometheus() -> None:
     async with serving(Site()) as site, contextlib.AsyncExitStack() as stack:
         idle = []
-        for _ in range(3 * endpoint.LIMITS.connections):
+        for _ in range(3 * endpoint.LIMITS.max_connections):
             reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
             stack.callback(writer.close)
             writer.write(b"GET /met")

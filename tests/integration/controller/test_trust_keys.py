@@ -12,9 +12,9 @@ from aiohttp import web
 
 from fakes.api_client import api_client
 from muster.collector.server.refusal import RequestRefused
-from muster.collector.trust.tokens import LocalIssuer, PodClaim
+from muster.collector.trust.tokens import LocalTokenIssuer, PodClaim
 from muster.controller.trust import trust as under_test
-from muster.controller.trust.trust import Trust, TrustError, TrustSetting
+from muster.controller.trust.trust import TrustError, TrustManager, TrustSettings
 from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 ISSUER = "https://issuer.test"
@@ -43,14 +43,14 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def served(server: Server, folder: Path) -> AsyncIterator[Trust]:
+async def served(server: Server, folder: Path) -> AsyncIterator[TrustManager]:
     app = web.Application()
     app.router.add_get("/.well-known/openid-configuration", _answer(lambda: server.discovery))
     app.router.add_get("/openid/v1/jwks", server.serve_keys)
     app.router.add_get("/api/v1/namespaces/muster/secrets/trust", _answer(lambda: "{}", 404))
     app.router.add_post("/api/v1/namespaces/muster/secrets", _answer(lambda: "{}", 201))
     async with api_client(app, folder) as client:
-        yield Trust(client, TrustSetting("muster", "trust", ["localhost"]), lambda _: None, time.time)
+        yield TrustManager(client, TrustSettings("muster", "trust", ["localhost"]), lambda _: None, time.time)
 
 
 def _answer(text: Callable[[], str], status: int = 200) -> Callable[[web.Request], Awaitable[web.Response]]:
@@ -60,7 +60,7 @@ def _answer(text: Callable[[], str], status: int = 200) -> Callable[[web.Request
     return answer
 
 
-def is_believed(trust: Trust, issuer: LocalIssuer) -> bool:
+def is_believed(trust: TrustManager, issuer: LocalTokenIssuer) -> bool:
     try:
         return trust.verifier.verify(issuer.issue(POD, time.time(), 600.0), time.time()) == POD
     except RequestRefused:
@@ -69,8 +69,8 @@ def is_believed(trust: Trust, issuer: LocalIssuer) -> bool:
 
 async def test_a_token_of_an_unknown_key_makes_muster_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(under_test, "MIN_KEY_REFRESH_SECONDS", 0.01)
-    server, old, new = Server(), LocalIssuer(ISSUER, TOKEN_AUDIENCE), LocalIssuer(ISSUER, TOKEN_AUDIENCE)
-    server.keys = old.jwks()
+    server, old, new = Server(), LocalTokenIssuer(ISSUER, TOKEN_AUDIENCE), LocalTokenIssuer(ISSUER, TOKEN_AUDIENCE)
+    server.keys = old.make_jwks()
     async with served(server, tmp_path) as trust:
         await trust.start()
         running = asyncio.create_task(trust.run())
@@ -83,7 +83,7 @@ async def test_a_token_of_an_unknown_key_makes_muster_look(tmp_path: Path, monke
             await server.until_asked(asked + 1)
             assert is_believed(trust, old)
 
-        server.status, server.keys = 200, new.jwks()
+        server.status, server.keys = 200, new.make_jwks()
         async with asyncio.timeout(60.0):
             while not is_believed(trust, new):  # noqa: ASYNC110 - the verifier has no event to await
                 await asyncio.sleep(0.01)
@@ -92,8 +92,12 @@ async def test_a_token_of_an_unknown_key_makes_muster_look(tmp_path: Path, monke
 
 
 async def test_many_tokens_of_unknown_keys_make_it_look_once(tmp_path: Path) -> None:
-    server, issuer, stranger = Server(), LocalIssuer(ISSUER, TOKEN_AUDIENCE), LocalIssuer(ISSUER, TOKEN_AUDIENCE)
-    server.keys = issuer.jwks()
+    server, issuer, stranger = (
+        Server(),
+        LocalTokenIssuer(ISSUER, TOKEN_AUDIENCE),
+        LocalTokenIssuer(ISSUER, TOKEN_AUDIENCE),
+    )
+    server.keys = issuer.make_jwks()
     async with served(server, tmp_path) as trust:
         await trust.start()
         running = asyncio.create_task(trust.run())
@@ -107,8 +111,8 @@ async def test_many_tokens_of_unknown_keys_make_it_look_once(tmp_path: Path) -> 
 async def test_keys_are_looked_at_without_a_cause_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(under_test, "MIN_KEY_REFRESH_SECONDS", 0.01)
     monkeypatch.setattr(under_test, "KEY_REFRESH_SECONDS", 0.05)
-    server, issuer = Server(), LocalIssuer(ISSUER, TOKEN_AUDIENCE)
-    server.keys = issuer.jwks()
+    server, issuer = Server(), LocalTokenIssuer(ISSUER, TOKEN_AUDIENCE)
+    server.keys = issuer.make_jwks()
     async with served(server, tmp_path) as trust:
         await trust.start()
         running = asyncio.create_task(trust.run())
@@ -120,7 +124,7 @@ async def test_keys_are_looked_at_without_a_cause_too(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize("discovery", ["junk", "[]", "{}", '{"issuer": 1}'])
 async def test_a_cluster_that_names_no_issuer_is_said(tmp_path: Path, discovery: str) -> None:
     server = Server()
-    server.keys, server.discovery = LocalIssuer(ISSUER, TOKEN_AUDIENCE).jwks(), discovery
+    server.keys, server.discovery = LocalTokenIssuer(ISSUER, TOKEN_AUDIENCE).make_jwks(), discovery
     async with served(server, tmp_path) as trust:
-        with pytest.raises(TrustError, match="names no issuer"):
+        with pytest.raises(TrustError, match="has no issuer"):
             await trust.start()

@@ -14,12 +14,12 @@ from fakes.api_client import api_client
 from muster.clients.kubernetes.client import Client
 from muster.collector.trust.attempt_credentials import SEED_BYTES
 from muster.collector.trust.authorities import AUTHORITY_SECONDS
-from muster.collector.trust.tokens import LocalIssuer
-from muster.controller.trust.trust import Trust, TrustError, TrustSetting
+from muster.collector.trust.tokens import LocalTokenIssuer
+from muster.controller.trust.trust import TrustError, TrustManager, TrustSettings
 from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 NAME = "https://issuer.test"
-ISSUER = LocalIssuer(NAME, TOKEN_AUDIENCE)
+ISSUER = LocalTokenIssuer(NAME, TOKEN_AUDIENCE)
 SECRETS = "/api/v1/namespaces/muster/secrets"
 
 
@@ -63,7 +63,7 @@ async def _discovery(_: web.Request) -> web.Response:
 
 
 async def _keys(_: web.Request) -> web.Response:
-    return web.Response(text=ISSUER.jwks())
+    return web.Response(text=ISSUER.make_jwks())
 
 
 class Clock:
@@ -88,8 +88,8 @@ async def served(server: Server, folder: Path) -> AsyncIterator[Client]:
         yield client
 
 
-def replica(client: Client, clock: Clock) -> Trust:
-    return Trust(client, TrustSetting("muster", "trust", ["collector"]), lambda _: None, clock)
+def replica(client: Client, clock: Clock) -> TrustManager:
+    return TrustManager(client, TrustSettings("muster", "trust", ["collector"]), lambda _: None, clock)
 
 
 async def test_all_replicas_have_the_same_and_keep_it(tmp_path: Path) -> None:
@@ -97,15 +97,15 @@ async def test_all_replicas_have_the_same_and_keep_it(tmp_path: Path) -> None:
     async with served(server, tmp_path) as client:
         together = [replica(client, clock) for _ in range(3)]
         await asyncio.gather(*(one.start() for one in together))
-        (seed,) = {one.seed() for one in together}
+        (seed,) = {one.get_seed() for one in together}
         assert len(seed) == SEED_BYTES
 
         clock.now += AUTHORITY_SECONDS * 0.7
-        await together[0].renew()
+        await together[0].renew_if_due()
         later = replica(client, clock)
         await later.start()
 
-        assert later.seed() == seed
+        assert later.get_seed() == seed
         assert base64.b64decode(server.data["gang-seed"]) == seed
         assert seed.hex() not in repr(together[0])
         assert repr(seed) not in repr(together[0])
@@ -120,15 +120,15 @@ async def test_a_secret_of_an_earlier_release_gets_one(tmp_path: Path) -> None:
         del server.data["gang-seed"]
 
         # a replica that has the seed writes it back; a later one reads it
-        await first.renew()
+        await first.renew_if_due()
         second = replica(client, clock)
         await second.start()
-        assert second.seed() == first.seed()
+        assert second.get_seed() == first.get_seed()
 
         del server.data["gang-seed"]
         third = replica(client, clock)
         await third.start()
-        assert len(third.seed()) == SEED_BYTES
+        assert len(third.get_seed()) == SEED_BYTES
         assert server.data["authorities.json"] == authorities
 
 

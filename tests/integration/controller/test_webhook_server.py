@@ -14,11 +14,11 @@ import aiohttp
 import pytest
 
 from muster.api.field_problems import FieldProblem
-from muster.collector.trust.certificate import ServingCertificate, issue
-from muster.controller.webhook.connections import MAX_CONNECTIONS, listen
+from muster.collector.trust.certificate import ServingCertificate, issue_certificate
+from muster.controller.webhook.connections import MAX_CONNECTIONS, open_listening_socket
+from muster.controller.webhook.cpu_time import NAMESPACE_LIMIT, TOTAL_LIMIT, WebhookCpuTime
 from muster.controller.webhook.review import MAX_REVIEW_BYTES
-from muster.controller.webhook.server import BUSY, PATH, WebhookServer, add_problems
-from muster.controller.webhook.shares import NAMESPACE, TOTAL, WebhookShares
+from muster.controller.webhook.server import BUSY_WARNING, PATH, WebhookServer, add_problems
 
 API_SERVER = "127.0.0.1"
 POD = "127.0.0.2"
@@ -46,10 +46,10 @@ class Site:
     asked: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.listening = listen("0.0.0.0", 0)  # noqa: S104 - the loopback has many addresses
-        self.port = self.listening.getsockname()[1]
-        self.shares = WebhookShares(lambda: self.now)
-        self.server = WebhookServer(self.listening, self.certificate, self.shares)
+        self.listening_socket = open_listening_socket("0.0.0.0", 0)  # noqa: S104 - the loopback has many addresses
+        self.port = self.listening_socket.getsockname()[1]
+        self.cpu_time = WebhookCpuTime(lambda: self.now)
+        self.server = WebhookServer(self.listening_socket, self.certificate, self.cpu_time)
 
     async def ask(self, request: Any) -> Any:
         self.asked.append(request)
@@ -82,12 +82,12 @@ class Site:
 
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
-    made = Site(issue([API_SERVER], time.time(), 3600.0))
+    made = Site(issue_certificate([API_SERVER], time.time(), 3600.0))
     serving = asyncio.create_task(made.serve())
     yield made
     serving.cancel()
     await asyncio.gather(serving, return_exceptions=True)
-    made.listening.close()
+    made.listening_socket.close()
 
 
 async def test_a_review_gets_its_answer(site: Site) -> None:
@@ -161,17 +161,17 @@ async def test_bodies_that_never_come_hold_no_room_for_long(site: Site) -> None:
 
 
 async def test_who_used_up_the_processor_time_is_not_looked_at(site: Site) -> None:
-    site.shares.charge(POD, "team", NAMESPACE.burst_seconds)
+    site.cpu_time.charge(POD, "team", NAMESPACE_LIMIT.burst_seconds)
     async with site.session() as session:
         async with session.post(PATH, json=REVIEW) as answer:
             response = (await answer.json())["response"]
-        assert response == {"uid": "u", "allowed": True, "warnings": [BUSY]}
+        assert response == {"uid": "u", "allowed": True, "warnings": [BUSY_WARNING]}
         assert site.asked == []
         other = json.loads(json.dumps(REVIEW).replace("team", "other"))
         async with session.post(PATH, json=other) as answer:
             assert answer.status == 200
         assert len(site.asked) == 1
-        site.shares.charge(POD, "", TOTAL.burst_seconds)
+        site.cpu_time.charge(POD, "", TOTAL_LIMIT.burst_seconds)
         async with session.post(PATH, json=REVIEW) as answer:
             assert answer.status == 503
         site.now += 60.0
@@ -183,8 +183,8 @@ async def test_a_new_certificate_is_shown_to_new_connections(site: Site) -> None
     async with site.session() as before:
         async with before.post(PATH, json=REVIEW) as answer:
             assert answer.status == 200
-        site.certificate = issue([API_SERVER], time.time(), 3600.0)
-        site.server.use(site.certificate)
+        site.certificate = issue_certificate([API_SERVER], time.time(), 3600.0)
+        site.server.use_certificate(site.certificate)
         async with site.session() as after, after.post(PATH, json=REVIEW) as answer:
             assert answer.status == 200
         async with before.post(PATH, json=REVIEW) as answer:

@@ -10,7 +10,7 @@ from pathlib import Path
 from muster.api.document import JSON
 from muster.api.validation.validate import validate
 from muster.api.yaml.load import load_documents
-from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.image_facts import load_image_facts
 from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.settings import RequestSettings
 from support.import_runs import ImportFolder
@@ -35,7 +35,7 @@ def test_the_requests_are_those_of_sdk_3(import_folder: ImportFolder) -> None:
     ours: dict[str, JSON] = {}
     for document in load_documents(outcome.out, "imported.yaml"):
         job = validate(document)
-        body = render_request(job, RequestSettings("us-west-2", "111122223333", OURS), image_facts()).body
+        body = render_request(job, RequestSettings("us-west-2", "111122223333", OURS), load_image_facts()).body
         ours[job.metadata.name] = nameless(body, OURS)
     theirs: list[dict[str, JSON]] = json.loads((HERE / "trainer_requests.json").read_text(encoding="utf-8"))
     sent = {str(body["TrainingJobName"]): body for body in theirs}

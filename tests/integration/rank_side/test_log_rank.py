@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fakes.rank_side_agent import PYTHONS
-from muster.render.sagemaker.rank_reports import report_files
+from muster.render.sagemaker.rank_reports import make_report_files
 from muster_worker.contract import log_line
 from muster_worker.contract.log_line import RankLine
 from support.marked_processes import wait_for_exit
@@ -22,7 +22,7 @@ TORCHRUN = {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE
 
 def source(folder: Path, script: str, program: str = "train.py") -> Path:
     """Return an unpacked source archive whose program is `script`."""
-    for name, content in {**report_files(program), program: script.encode()}.items():
+    for name, content in {**make_report_files(program), program: script.encode()}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     return folder

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.render.agent_archive import agent_archive
+from muster.render.agent_archive import build_agent_archive
 from muster_worker.contract import log_line
 from muster_worker.contract.log_line import RankLine
 from muster_worker.rank import hook_environment, progress_file
@@ -35,7 +35,7 @@ class Rank:
 
     def __init__(self, folder: Path) -> None:
         archive, self.progress = folder / "agent.pyz", folder / "progress"
-        archive.write_bytes(agent_archive())
+        archive.write_bytes(build_agent_archive())
         progress_file.create(str(self.progress))
         environment = hook_environment.with_hook({"PATH": os.environ["PATH"]}, str(archive), "rank")
         self.process = subprocess.Popen(

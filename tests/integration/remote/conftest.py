@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.render.agent_archive import agent_archive
+from muster.render.agent_archive import build_agent_archive
 from support.remote_rank_group import RemoteRankGroup
 
 
@@ -13,6 +13,6 @@ from support.remote_rank_group import RemoteRankGroup
 def rank_group(tmp_path: Path) -> Iterator[RemoteRankGroup]:
     """Nodes 0 and 1; their processes are killed at the end."""
     archive = tmp_path / "agent.pyz"
-    archive.write_bytes(agent_archive())
+    archive.write_bytes(build_agent_archive())
     with RemoteRankGroup(archive) as made:
         yield made

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muster.collector.trust.attempt_credentials import derive
+from muster.collector.trust.attempt_credentials import derive_credentials
 from muster_worker.contract.schema import Credentials
 from muster_worker.machine import processes
 from muster_worker.remote import frames
@@ -85,7 +85,7 @@ def test_other_certificates_are_not(rank_group: RemoteRankGroup, who: str) -> No
         "nobody": None,
         "another job": rank_group.credentials(job="7a1f0000-0000-4000-8000-000000000002"),
         "an older attempt": rank_group.credentials(attempt=0),
-        "another cluster": derive(bytes(32), JOB, 1),
+        "another cluster": derive_credentials(bytes(32), JOB, 1),
     }[who]
     assert not runs(rank_group, client(rank_group, credentials))
     assert still_works(rank_group)

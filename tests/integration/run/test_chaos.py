@@ -15,7 +15,7 @@ pytestmark = pytest.mark.long
 
 MINUTES = float(os.environ.get("MUSTER_CHAOS_MINUTES", "2"))
 SEED = int(os.environ.get("MUSTER_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 1_000_000)
-JOBS_AT_ONCE = 3
+JOBS_PER_BATCH = 3
 
 
 @pytest.mark.timeout(60 * MINUTES + 3 * END_SECONDS)
@@ -33,8 +33,8 @@ def test_every_job_survives_its_faults(tmp_path: Path) -> None:
             problems += [f"job {number} {victim.shape} {victim.done}: {found}" for found in find_problems(victim)]
         return problems
 
-    with ThreadPoolExecutor(JOBS_AT_ONCE) as slots:
-        running = [slots.submit(run_jobs) for _ in range(JOBS_AT_ONCE)]
+    with ThreadPoolExecutor(JOBS_PER_BATCH) as slots:
+        running = [slots.submit(run_jobs) for _ in range(JOBS_PER_BATCH)]
         problems = [problem for slot in running for problem in slot.result()]
     print(f"seed {SEED}: {next(numbers)} jobs")  # noqa: T201 - to reproduce it
     assert problems == [], f"seed {SEED}\n" + "\n".join(problems)

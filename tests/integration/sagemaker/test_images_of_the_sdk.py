@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from muster.render.sagemaker.image_facts import image_facts
-from muster.render.sagemaker.images import ImageRequest, NoSuchImage, training_image
+from muster.render.sagemaker.image_facts import load_image_facts
+from muster.render.sagemaker.images import ImageRequest, NoSuchImage, select_training_image
 from muster_dev import image_facts as refresh
 from muster_dev import sagemaker_sdk
 from muster_dev.paths import ROOT
@@ -33,7 +33,7 @@ def test_the_sdk_was_asked_for_all_that_it_has(rows: list[Row]) -> None:
     images = [(wanted, image) for wanted, image in rows if image is not None]
     assert len({image for _, image in images}) > 10_000
     assert len({wanted.region for wanted, _ in images}) == sum(
-        len(regions) for regions in image_facts().domains.values()
+        len(regions) for regions in load_image_facts().domains.values()
     )
     result = Counter(wanted.framework for wanted, _ in images)
     assert result.keys() == {"PyTorch", "TensorFlow", "HuggingFace"}
@@ -49,6 +49,6 @@ def test_the_facts_are_those_of_the_locked_sdk() -> None:
 
 def our_image(wanted: ImageRequest) -> str | None:
     try:
-        return training_image(wanted, image_facts())
+        return select_training_image(wanted, load_image_facts())
     except NoSuchImage:
         return None

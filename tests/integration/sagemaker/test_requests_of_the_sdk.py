@@ -18,7 +18,7 @@ from muster.importers.sagemaker.notebook import Part
 from muster.importers.sagemaker.script_run import ScriptRequest, UnsupportedQuestion, run_script
 from muster.importers.sagemaker.translate.recording import EstimatorFit, Recording, TrainerRun
 from muster.importers.sagemaker.translate.translation import AccountOptions
-from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.image_facts import load_image_facts
 from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.settings import RequestSettings
 from muster_dev import sagemaker_sdk
@@ -72,7 +72,7 @@ def asked_of_muster(case: Case, run: EstimatorFit | TrainerRun, folder: Path) ->
     try:
         return {
             "request": render_request(
-                validate(document), RequestSettings(case.region, ACCOUNT, case.name), image_facts()
+                validate(document), RequestSettings(case.region, ACCOUNT, case.name), load_image_facts()
             ).body
         }
     except InvalidResource as invalid:

@@ -11,7 +11,7 @@ import pytest
 
 from muster.api.document import JSON, Document
 from muster.api.validation.validate import validate
-from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.image_facts import load_image_facts
 from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.settings import RequestSettings
 
@@ -28,7 +28,7 @@ class Container:
     def __init__(self, folder: Path, launcher: str) -> None:
         self.base = folder / "ml"
         result = render_request(
-            validate(Document(resource(launcher))), RequestSettings("us-west-2", "1" * 12, "vit-1"), image_facts()
+            validate(Document(resource(launcher))), RequestSettings("us-west-2", "1" * 12, "vit-1"), load_image_facts()
         )
         assert result.archive is not None
         self.uri = result.archive.uri

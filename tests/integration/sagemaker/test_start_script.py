@@ -13,8 +13,8 @@ import pytest
 from muster.api.document import JSON
 from muster.api.spec.sagemaker.distribution import Distribution, SageMakerMpi
 from muster.api.spec.sagemaker.launch import Launch
-from muster.render.agent_archive import agent_archive
-from muster.render.sagemaker.request.start_script import start_files
+from muster.render.agent_archive import build_agent_archive
+from muster.render.sagemaker.request.start_script import make_start_files
 from unit.render.sagemaker.builders import sagemaker_job
 
 HOSTS = ["algo-1", "algo-2"]
@@ -40,7 +40,7 @@ class Hosts:
             config.mkdir(parents=True)
             (folder / host / "input" / "data" / "train").mkdir(parents=True)
             (config / "resourceconfig.json").write_text(json.dumps({"hosts": names, "current_host": host}))
-        for name, content in start_files(job, how or Launch("Container", uses_start_script=True)).items():
+        for name, content in make_start_files(job, how or Launch("Container", uses_start_script=True)).items():
             (folder / name).write_bytes(content)
 
     def start(self, host: str, *arguments: str, **variables: str) -> subprocess.Popen[str]:
@@ -178,7 +178,7 @@ def test_torchrun_itself_starts_the_ranks(tmp_path: Path) -> None:
 def test_a_rank_tells_how_it_is_where_the_agent_lies_beside(tmp_path: Path) -> None:
     changes: dict[str, JSON] = {"launcher": {"direct": {}}, "procsPerNode": 2, "command": python("raise SystemExit(3)")}
     hosts = Hosts(tmp_path, changes)
-    (tmp_path / "muster_entry.pyz").write_bytes(agent_archive())
+    (tmp_path / "muster_entry.pyz").write_bytes(build_agent_archive())
     with hosts.start("algo-2") as started:
         assert started.stdout is not None
         lines = started.stdout.read().splitlines()
@@ -196,7 +196,7 @@ def test_a_rank_that_the_toolkit_started_tells_its_steps(tmp_path: Path) -> None
     )
     steps = "import muster_worker; muster_worker.report(step=7)"
     hosts = Hosts(tmp_path, {"launcher": {"mpi": {}}, "command": python(steps)}, toolkit)
-    (tmp_path / "muster_entry.pyz").write_bytes(agent_archive())
+    (tmp_path / "muster_entry.pyz").write_bytes(build_agent_archive())
     world = {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "0"}
     with hosts.start("algo-2", **world) as started:
         assert started.stdout is not None

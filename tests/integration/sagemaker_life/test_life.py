@@ -16,7 +16,7 @@ from fakes.sagemaker_site.site import HERE, Site, Wire, spec
 from muster.api.backends import TRAINING_JOB_FINALIZER
 from muster.api.document import Document
 from muster.api.validation.validate import validate
-from muster.render.sagemaker.notes import training_notes
+from muster.render.sagemaker.job_warnings import make_training_warnings
 
 NAME = "vit-4a49acf8a6-1"
 LOGS = Path(__file__).parents[2] / "unit" / "diagnose" / "sagemaker" / "logs"
@@ -376,7 +376,7 @@ def test_fields_for_clusters_only_are_reported_once(wire: Wire) -> None:
         await site.until(lambda: site.phase() == "Succeeded")
         resource = site.stored.read("vit")
         assert resource is not None
-        (note,) = training_notes(validate(Document(resource, "the resource")))
+        (note,) = make_training_warnings(validate(Document(resource, "the resource")))
         assert site.find_condition("Accepted") == ("True", "ValidWithRemarks", f"The resource is valid; {note}")
         (event,) = [one for one in site.stored.events if one["reason"] == "ValidWithRemarks"]
         assert event["type"] == "Warning"

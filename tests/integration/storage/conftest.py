@@ -9,7 +9,7 @@ import pytest
 
 from fakes import s3_server
 from muster.storage.dependencies import StorageDependencies
-from muster.storage.s3.bucket import s3_client
+from muster.storage.s3.bucket import make_s3_client
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -35,6 +35,8 @@ def said() -> list[str]:
 
 @pytest.fixture
 def dependencies(s3: S3Client, said: list[str]) -> Iterator[StorageDependencies]:  # noqa: ARG001 - it sets the environment
-    client = s3_client()
-    yield StorageDependencies(client=cache(lambda: client), sleep=lambda _: None, clock=time.time, report=said.append)
+    client = make_s3_client()
+    yield StorageDependencies(
+        get_s3_client=cache(lambda: client), sleep=lambda _: None, clock=time.time, report=said.append
+    )
     client.close()

@@ -12,11 +12,13 @@ from fakes import s3_server
 from muster.render.storage.storage_plan import S3Channel, StoragePlan
 from muster.storage.dependencies import StorageDependencies
 from muster.storage.node_download import download_node
-from muster.storage.node_folders import folders_below
-from muster.storage.s3.bucket import s3_client
+from muster.storage.node_folders import make_node_folders
+from muster.storage.s3.bucket import make_s3_client
 
 url, uri, root = sys.argv[1:]
 os.environ.update({**s3_server.ENVIRONMENT, "AWS_ENDPOINT_URL_S3": url})
 plan = StoragePlan("vit", 1, (S3Channel(0, "train", uri, is_sharded=False),))
-dependencies = StorageDependencies(client=cache(s3_client), sleep=time.sleep, clock=time.time, report=lambda _: None)
-download_node(plan, 0, folders_below(Path(root)), None, dependencies)
+dependencies = StorageDependencies(
+    get_s3_client=cache(make_s3_client), sleep=time.sleep, clock=time.time, report=lambda _: None
+)
+download_node(plan, 0, make_node_folders(Path(root)), None, dependencies)

@@ -24,9 +24,9 @@ from muster.render.storage.errors import StorageError
 from muster.render.storage.storage_plan import CodePlan, StoragePlan
 from muster.storage.dependencies import StorageDependencies
 from muster.storage.node_download import download_node
-from muster.storage.node_folders import NodeFolders, folders_below
+from muster.storage.node_folders import NodeFolders, make_node_folders
 from muster.storage.node_sync import NodeSync
-from muster.storage.sync_server import serve
+from muster.storage.sync_server import serve_sync
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -35,7 +35,7 @@ KEPT = StoragePlan("vit", 1, checkpoint="s3://data/ckpt", output="s3://data/out/
 
 
 def _node_sync(root: Path, dependencies: StorageDependencies, plan: StoragePlan = KEPT) -> tuple[NodeSync, NodeFolders]:
-    folders = folders_below(root)
+    folders = make_node_folders(root)
     for folder in (folders.checkpoints, folders.model, folders.output):
         folder.mkdir(parents=True, exist_ok=True)
     return NodeSync(plan, folders, dependencies), folders
@@ -58,7 +58,7 @@ def test_snapshots_are_brought_and_go_along(s3: S3Client, tmp_path: Path, depend
     (folders.checkpoints / "a" / "3.pt").write_text("half of it")
     node_sync.upload_checkpoints()
     assert contents(s3, "data", "ckpt/") == {"ckpt/a/1.pt": b"1", "ckpt/a/2.pt": b"2"}
-    node_sync.finish()
+    node_sync.upload_all()
     assert contents(s3, "data", "ckpt/")["ckpt/a/3.pt"] == b"half of it"
 
 
@@ -68,15 +68,15 @@ def test_what_is_kept_already_is_not_uploaded_again(
     node_sync, folders = _node_sync(tmp_path, dependencies)
     _old(folders.checkpoints / "1.pt", "1")
     (folders.model / "m").write_text("m")
-    node_sync.finish()
+    node_sync.upload_all()
     kept = s3.head_object(Bucket="data", Key="ckpt/1.pt")["LastModified"]
     said.clear()
-    node_sync.finish()
+    node_sync.upload_all()
     # the sync server was restarted, and reads its record
-    _node_sync(tmp_path, dependencies, StoragePlan("vit", 1, checkpoint="s3://data/ckpt"))[0].finish()
+    _node_sync(tmp_path, dependencies, StoragePlan("vit", 1, checkpoint="s3://data/ckpt"))[0].upload_all()
     assert said == []
     assert s3.head_object(Bucket="data", Key="ckpt/1.pt")["LastModified"] == kept
-    _node_sync(tmp_path, dependencies, StoragePlan("vit", 1, checkpoint="s3://data/other"))[0].finish()
+    _node_sync(tmp_path, dependencies, StoragePlan("vit", 1, checkpoint="s3://data/other"))[0].upload_all()
     assert contents(s3, "data", "other/") == {"other/1.pt": b"1"}
 
 
@@ -86,17 +86,17 @@ def test_ranks_that_start_anew_see_what_the_other_nodes_wrote(
     first, here = _node_sync(tmp_path / "0", dependencies)
     second, there = _node_sync(tmp_path / "1", dependencies)
     _old(here.checkpoints / "last.pt", "step 10")
-    first.finish()
-    second.refresh()
+    first.upload_all()
+    second.download_checkpoints()
     assert (there.checkpoints / "last.pt").read_text() == "step 10"
     _old(here.checkpoints / "last.pt", "step 20")
-    first.finish()
-    second.refresh()
-    second.refresh()
+    first.upload_all()
+    second.download_checkpoints()
+    second.download_checkpoints()
     assert (there.checkpoints / "last.pt").read_text() == "step 20"
     _old(there.checkpoints / "last.pt", "step 30", age=30)
-    second.finish()
-    first.refresh()
+    second.upload_all()
+    first.download_checkpoints()
     assert (here.checkpoints / "last.pt").read_text() == "step 30"
     assert contents(s3, "data", "ckpt/") == {"ckpt/last.pt": b"step 30"}
 
@@ -108,7 +108,7 @@ def test_a_snapshot_that_names_others_comes_after_them(
     for number in range(5):
         _old(folders.checkpoints / f"shard-{number}", "x", age=100 - number)
     _old(folders.checkpoints / "latest", "all five", age=50)
-    node_sync.finish()
+    node_sync.upload_all()
     written = s3.list_objects_v2(Bucket="data", Prefix="ckpt/")["Contents"]
     times = {entry["Key"]: entry["LastModified"] for entry in written}
     assert all(times["ckpt/latest"] >= at for at in times.values())
@@ -143,7 +143,7 @@ def test_results_are_kept_below_the_jobs_name(s3: S3Client, tmp_path: Path, depe
     (folders.model / "best.pt").symlink_to("x/model.pt")
     (folders.model / "token").symlink_to("/etc/hostname")
     (folders.output / "failure").write_text("f")
-    node_sync.finish()
+    node_sync.upload_all()
     assert contents(s3, "data") == {
         "out/vit/model/best.pt": b"m",
         "out/vit/model/x/model.pt": b"m",
@@ -161,7 +161,7 @@ def test_one_key_that_is_denied_keeps_no_other_file_from_s3(
     (folders.output / "log").write_text("o")
     keys = (f"out/vit/model/{number}" for number in (3, 17))
     with _denied(dependencies, *keys), pytest.raises(StorageError, match="more than 1024 bytes") as caught:
-        node_sync.finish()
+        node_sync.upload_all()
     assert caught.value.reason == "FolderUnusable"
     assert len(contents(s3, "data", "out/vit/model/")) == 38
     assert list(contents(s3, "data", "out/vit/output/")) == ["out/vit/output/log"]
@@ -175,17 +175,17 @@ def test_a_denied_result_is_named_with_what_has_to_be_allowed(
         (folders.model / name).write_text("m")
     keys = (f"out/vit/model/{name}" for name in ("a", "b"))
     with _denied(dependencies, *keys), pytest.raises(StorageError) as caught:
-        node_sync.finish()
+        node_sync.upload_all()
     assert caught.value.reason == "S3AccessDenied"
     assert "spec.output.s3: s3:PutObject on s3://data/out/vit/model/" in caught.value.message
     assert "1 more of these files can't be uploaded either" in caught.value.message
-    node_sync.finish()
+    node_sync.upload_all()
 
 
 @contextmanager
 def _denied(dependencies: StorageDependencies, *keys: str) -> Iterator[None]:
     """Yield a policy that denies these keys, which moto's S3 lacks."""
-    paths, events = {f"/data/{key}" for key in keys}, dependencies.client().meta.events
+    paths, events = {f"/data/{key}" for key in keys}, dependencies.get_s3_client().meta.events
 
     # botocore uses the returned value as the response, although its types do not declare this.
     def answer(request: AWSPreparedRequest, **_: object) -> Any:
@@ -210,13 +210,13 @@ def test_a_read_only_location_is_an_error_before_the_ranks_start(
     plan: StoragePlan, field: str, tmp_path: Path, dependencies: StorageDependencies
 ) -> None:
     with pytest.raises(StorageError) as caught:
-        download_node(plan, 0, folders_below(tmp_path), None, dependencies)
+        download_node(plan, 0, make_node_folders(tmp_path), None, dependencies)
     assert caught.value.reason == "S3NotFound"
     assert caught.value.message.startswith(f"{field}: ")
 
 
 def test_trying_to_write_leaves_nothing(s3: S3Client, tmp_path: Path, dependencies: StorageDependencies) -> None:
-    download_node(KEPT, 0, folders_below(tmp_path), None, dependencies)
+    download_node(KEPT, 0, make_node_folders(tmp_path), None, dependencies)
     assert contents(s3, "data") == {}
     assert s3.list_multipart_uploads(Bucket="data").get("Uploads", []) == []
 
@@ -225,7 +225,7 @@ def test_a_file_whose_name_s3_can_not_have_is_named(tmp_path: Path, dependencies
     node_sync, folders = _node_sync(tmp_path, dependencies)
     (Path(os.fsdecode(os.fsencode(folders.model) + b"/\xff"))).write_text("x")
     with pytest.raises(StorageError, match="not UTF-8") as caught:
-        node_sync.finish()
+        node_sync.upload_all()
     assert caught.value.message.startswith("spec.output.s3: ")
 
 
@@ -236,16 +236,16 @@ def test_a_config_map_is_code(tmp_path: Path, dependencies: StorageDependencies)
     (tmp_path / "map" / "..data").symlink_to("..2026")
     (tmp_path / "map" / "train.py").symlink_to("..data/train.py")
     plan = StoragePlan("vit", 1, code=CodePlan(config_map="code"))
-    download_node(plan, 0, folders_below(tmp_path), tmp_path / "map", dependencies)
+    download_node(plan, 0, make_node_folders(tmp_path), tmp_path / "map", dependencies)
     assert {path.name: path.read_text() for path in (tmp_path / "code").iterdir()} == {"train.py": "print(1)\n"}
     with pytest.raises(StorageError, match="isn't on this machine"):
-        download_node(plan, 0, folders_below(tmp_path), None, dependencies)
+        download_node(plan, 0, make_node_folders(tmp_path), None, dependencies)
 
 
 @contextmanager
 def _served(node_sync: NodeSync, path: Path) -> Iterator[None]:
     reader, writer = os.pipe()
-    thread = Thread(target=serve, args=(node_sync, path, reader))
+    thread = Thread(target=serve_sync, args=(node_sync, path, reader))
     thread.start()
     while not path.exists():
         time.sleep(0.005)

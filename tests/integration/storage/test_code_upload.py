@@ -18,7 +18,7 @@ from muster.api.spec.job import Job
 from muster.api.spec.source import ConfigMapSource, GitSource, Source
 from muster.backends.sagemaker.requests import RequestPreparer
 from muster.clients.aws.client import Aws
-from muster.render.storage.source_files import SourceFiles, from_texts
+from muster.render.storage.source_files import SourceFiles, make_files
 from muster.storage.source_folder import read_archive
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ async def test_the_same_code_is_uploaded_once_from_wherever_it_comes(aws: Aws, s
     name = commit(new_repository(tmp_path / "code.git"), code)
 
     async def read(_: str, __: str) -> SourceFiles:
-        return from_texts(code)
+        return make_files(code)
 
     prepared = RequestPreparer(aws, read, no_token)
     with git_server(tmp_path) as server:
@@ -88,7 +88,7 @@ async def test_one_jobs_code_after_the_other_is_in_memory(aws: Aws, s3: S3Client
         reading, most = reading + 1, max(most, reading + 1)
         await asyncio.sleep(0)
         reading -= 1
-        return from_texts({"train.py": f"print({name!r})"})
+        return make_files({"train.py": f"print({name!r})"})
 
     prepared = RequestPreparer(aws, read, no_token)
     jobs = [_with_source(Source(config_map=ConfigMapSource(name=f"code-{number}"))) for number in range(4)]

@@ -21,9 +21,9 @@ from muster.render.storage.objects import FileObject, to_file_objects
 from muster.render.storage.storage_plan import S3Channel, StoragePlan
 from muster.storage.dependencies import StorageDependencies
 from muster.storage.node_download import download_node
-from muster.storage.node_folders import folders_below
+from muster.storage.node_folders import make_node_folders
 from muster.storage.s3 import download
-from muster.storage.s3.bucket import CONNECTIONS, Bucket, s3_client
+from muster.storage.s3.bucket import CONNECTIONS, Bucket, make_s3_client
 from muster.storage.s3.download import DownloadFolders, download_objects
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _bucket(client: S3Client) -> Bucket:
 
 
 def _listed(client: S3Client, uri: S3Uri = TRAIN) -> tuple[FileObject, ...]:
-    return to_file_objects(list(_bucket(client).objects(uri.key)), uri, FIELD)
+    return to_file_objects(list(_bucket(client).list_objects(uri.key)), uri, FIELD)
 
 
 def _into(folder: Path) -> DownloadFolders:
@@ -122,7 +122,7 @@ def test_connections_that_break_cost_nothing_but_time(
     with breaking_proxy(s3_url) as proxy:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", proxy.url)
         proxy.cuts = 12
-        client = s3_client()
+        client = make_s3_client()
         download_objects(_bucket(client), listed, _into(tmp_path), _nothing, _nothing)
         client.close()
         assert proxy.cuts == 0
@@ -150,7 +150,7 @@ def test_nodes_get_disjoint_shares_that_are_all_of_it(
     plan = _plan(S3Channel(0, "train", "s3://data/train", is_sharded=True), nodes=3)
     result = []
     for node in range(3):
-        download_node(plan, node, folders_below(tmp_path / str(node)), None, dependencies)
+        download_node(plan, node, make_node_folders(tmp_path / str(node)), None, dependencies)
         result.append(sorted(path.name for path in (tmp_path / str(node) / "input" / "train").iterdir()))
     assert result == [["0", "3", "6", "9"], ["1", "4", "7"], ["2", "5", "8"]]
 
@@ -159,7 +159,7 @@ def test_a_channel_without_data_is_no_channel(s3: S3Client, tmp_path: Path, depe
     s3.put_object(Bucket="data", Key="training/a", Body=b"x")
     plan = _plan(S3Channel(2, "train", "s3://data/train/", is_sharded=False))
     with pytest.raises(StorageError) as caught:
-        download_node(plan, 0, folders_below(tmp_path), None, dependencies)
+        download_node(plan, 0, make_node_folders(tmp_path), None, dependencies)
     assert caught.value.reason == "S3NotFound"
     assert caught.value.message == 'spec.inputs[2].s3.uri: no key in bucket data begins with "train/"'
 
@@ -171,7 +171,7 @@ def test_a_key_that_would_leave_the_folder_is_refused_before_anything_is_fetched
     s3.put_object(Bucket="data", Key="train/../../escaped", Body=b"x")
     plan = _plan(S3Channel(0, "train", "s3://data/train/", is_sharded=False))
     with pytest.raises(StorageError) as caught:
-        download_node(plan, 0, folders_below(tmp_path / "root"), None, dependencies)
+        download_node(plan, 0, make_node_folders(tmp_path / "root"), None, dependencies)
     assert caught.value.reason == "S3KeysUnusable"
     assert not list(tmp_path.rglob("escaped"))
     assert not (tmp_path / "root" / "input" / "train" / "a").exists()

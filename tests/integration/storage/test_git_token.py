@@ -14,7 +14,7 @@ import pytest
 
 from fakes.git_server import GitServer, commit, git_server, new_repository
 from fakes.http_site import At
-from muster.collector.trust.certificate import issue, server_context
+from muster.collector.trust.certificate import issue_certificate, make_server_context
 from muster.render.storage.errors import StorageError
 from muster.render.storage.git_folder import GitFolder
 from muster.render.storage.git_token import parse_token
@@ -41,11 +41,11 @@ class Hosted:
 @pytest.fixture
 def hosted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosted]:
     name = commit(new_repository(tmp_path / "repositories" / "code.git"), {"train.py": "print(1)\n"})
-    certificate = issue(("127.0.0.1",), time.time(), 86400.0)
+    certificate = issue_certificate(("127.0.0.1",), time.time(), 86400.0)
     authority = tmp_path / "authority.pem"
     authority.write_text(certificate.authority)
     monkeypatch.setenv("SSL_CERT_FILE", str(authority))
-    with git_server(tmp_path / "repositories", At(tls=server_context(certificate))) as server:
+    with git_server(tmp_path / "repositories", At(tls=make_server_context(certificate))) as server:
         server.password = f"x-access-token:{TOKEN}"
         yield Hosted(server, GitFolder(f"{server.url}/code.git", name, "", "x-access-token"))
 

@@ -19,7 +19,7 @@ import pytest
 from fakes.git_server import commit, git_server, new_repository, pack_server
 from fakes.slow_host import SlowHost, slow_host
 from muster.render.storage.errors import StorageError
-from muster.render.storage.source_archive import SourceArchive, members_of, pack
+from muster.render.storage.source_archive import SourceArchive, make_members, pack_files
 from muster.render.storage.source_files import SourceFile
 from muster.storage.archive import isolated_archive
 from muster.storage.archive.isolated_archive import make_archive
@@ -60,7 +60,7 @@ async def test_a_commit_becomes_the_archive_that_its_files_make(tmp_path: Path) 
         data = into.read()
     file = io.BytesIO()
     files = {"train.py": b"print(1)\n", "lib/a.py": b"x = 1\n", "muster_entry.py": b"run()\n"}
-    wanted = pack(members_of({path: SourceFile(content) for path, content in files.items()}), file)
+    wanted = pack_files(make_members({path: SourceFile(content) for path, content in files.items()}), file)
     assert (made, data) == (wanted, file.getvalue())
     assert isinstance(made, SourceArchive)
 
@@ -242,7 +242,7 @@ async def test_a_redirect_to_the_metadata_service_is_not_followed(tmp_path: Path
 
 
 def test_the_process_inherits_nothing_that_proves_who_the_operator_is() -> None:
-    environment = isolated_archive._environment(
+    environment = isolated_archive._make_environment(
         {
             "AWS_ACCESS_KEY_ID": "AKIA",
             "AWS_WEB_IDENTITY_TOKEN_FILE": "/var/run/secrets/eks.amazonaws.com/serviceaccount/token",

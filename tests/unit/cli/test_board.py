@@ -8,7 +8,7 @@ from muster.api.status.source import SourceStatus
 from muster.api.status.status import Progress, RankDetail, RankStatus, StateRange, Status, StepRange
 from muster.cli.board.board import draw_board
 from muster.cli.board.goodput_lines import format_goodput
-from muster.cli.board.view import View, format_elapsed, node_rows, rank_rows, rank_states
+from muster.cli.board.view import View, format_elapsed, make_node_rows, make_rank_rows, read_rank_states
 from muster.cli.display import format_summary
 from muster.core.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
 from muster_worker.contract.schema import MetricValue, RankReport, Report
@@ -63,7 +63,7 @@ def test_the_board_says_that_the_ranks_run_edited_code() -> None:
 
 def test_a_rank_s_node_is_the_member_that_runs_it() -> None:
     current = status(("Running", "0-3", 4)).model_copy(update={"members": "0,2"})
-    nodes = [row.node for row in rank_rows(View("digits", 2, current, 72))]
+    nodes = [row.node for row in make_rank_rows(View("digits", 2, current, 72))]
     assert nodes == ["digits-0", "digits-0", "digits-2", "digits-2"]
 
 
@@ -143,9 +143,9 @@ def test_restarts_leave_the_rows_their_place_on_a_small_terminal() -> None:
 
 def test_where_no_step_was_taken_no_step_is_shown() -> None:
     view = View("digits", 2, status(("Running", "0-3", 4)), 72, facts((0, 0, 0, 0)))
-    assert [row.step for row in rank_rows(view)] == [None] * 4
+    assert [row.step for row in make_rank_rows(view)] == [None] * 4
     late = View("digits", 2, status(("Running", "0-3", 4)), 72, facts((0, 1, 1, 1)))
-    assert [row.step for row in rank_rows(late)] == [0, 1, 1, 1]
+    assert [row.step for row in make_rank_rows(late)] == [0, 1, 1, 1]
 
 
 def test_a_failed_rank_says_how_it_ended() -> None:
@@ -234,17 +234,22 @@ def test_the_notice_stands_below() -> None:
 
 def test_ranges_that_were_cut_short_leave_ranks_unknown() -> None:
     cut = status(("Running", "0,2-…", 4))
-    assert rank_states(cut) == {0: "Running"}
-    assert [row.state for row in rank_rows(View("digits", 2, cut, 0))] == ["Running", "Unknown", "Unknown", "Unknown"]
+    assert read_rank_states(cut) == {0: "Running"}
+    assert [row.state for row in make_rank_rows(View("digits", 2, cut, 0))] == [
+        "Running",
+        "Unknown",
+        "Unknown",
+        "Unknown",
+    ]
 
 
 def test_edited_ranges_take_bounded_time() -> None:
     edited = status(("Running", "0-999999999999999999", 1), ("Failed", "\u00b2,1", 1))
-    assert rank_states(edited) == {1: "Failed"}
+    assert read_rank_states(edited) == {1: "Failed"}
 
 
 def test_a_node_is_as_far_as_its_slowest_rank() -> None:
-    rows = node_rows(rank_rows(View("digits", 2, status(("Running", "0-3", 4)), 0, facts((7, 19, 9, 19)))))
+    rows = make_node_rows(make_rank_rows(View("digits", 2, status(("Running", "0-3", 4)), 0, facts((7, 19, 9, 19)))))
     assert [(row.node, row.states, row.step, row.behind) for row in rows] == [
         ("digits-0", {"Running": 2}, 7, 12),
         ("digits-1", {"Running": 2}, 9, 10),
@@ -271,6 +276,6 @@ def test_without_facts_the_steps_are_those_of_the_status() -> None:
         }
     )
 
-    rows = rank_rows(View("digits", 2, seen, 72))
+    rows = make_rank_rows(View("digits", 2, seen, 72))
 
     assert [(row.step, row.behind) for row in rows] == [(135, None), (120, 15), (135, None), (None, None)]

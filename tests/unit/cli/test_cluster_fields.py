@@ -6,7 +6,7 @@ import pytest
 from muster.api.document import JSON
 from muster.api.spec.job import Spec
 from muster.cli.options import RunOptions
-from muster.cli.run.cluster_fields import cluster_notes
+from muster.cli.run.cluster_fields import make_cluster_notes
 from support.valid_jobs import job_of
 
 OPTIONS = RunOptions(
@@ -44,7 +44,7 @@ USED_HERE = (
 
 
 def notes(spec: dict[str, JSON], options: RunOptions = OPTIONS) -> tuple[str, ...]:
-    return cluster_notes(job_of("vit", {"launcher": {"direct": {}}, "command": ["train"], **spec}), options)
+    return make_cluster_notes(job_of("vit", {"launcher": {"direct": {}}, "command": ["train"], **spec}), options)
 
 
 @pytest.mark.parametrize(

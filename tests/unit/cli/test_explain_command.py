@@ -24,8 +24,8 @@ from muster.cli.render.render import PLACEHOLDERS, simulate_apply
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import merge_patches
-from muster.render.kubernetes.render import pod
-from muster.render.kubernetes.settings import settings
+from muster.render.kubernetes.render import render_pod
+from muster.render.kubernetes.settings import flatten_settings
 from muster.render.kubernetes.user_patches import collect_user_patches
 from muster_worker.mpi.mpirun_variables import OLDER_NAMES, SETTINGS
 from unit.render.kubernetes.cluster_jobs import cluster_job, with_trainer
@@ -82,11 +82,11 @@ def said(job: Job, setting: str, node: int = 0) -> Explanation:
 @pytest.mark.parametrize("node", [0, 1])
 def test_all_that_a_pod_has_beyond_its_owner_s_words_is_explained(job: Job, node: int) -> None:
     applied = simulate_apply(job)
-    theirs = settings(merge_patches(collect_user_patches(applied, node)))
+    theirs = flatten_settings(merge_patches(collect_user_patches(applied, node)))
     result = {(each.setting, each.value) for each in explain_node(job, node)}
     texts = {value for _, value in result}
     beyond = {
-        setting: value for setting, value in settings(dict(pod(applied, node, 0, PLACEHOLDERS))).items()
+        setting: value for setting, value in flatten_settings(dict(render_pod(applied, node, 0, PLACEHOLDERS))).items()
         if theirs.get(setting) != value and setting not in {"apiVersion", "kind"}
     }  # fmt: skip
     assert len(beyond) > 20
@@ -114,7 +114,7 @@ def test_the_groups_are_in_order_and_every_line_says_why() -> None:
     order = [GROUPS.index(each.group) for each in result]
     assert order == sorted(order)
     assert set(order) == set(range(len(GROUPS)))
-    assert all(each.source and each.why for each in result)
+    assert all(each.source and each.reason for each in result)
 
 
 NO_DISRUPTION = "karpenter.sh/do-not-disrupt"
@@ -134,7 +134,7 @@ NO_DISRUPTION = "karpenter.sh/do-not-disrupt"
 def test_a_warm_start_is_explained(spec: dict[str, JSON], value: str, why: str) -> None:
     (entry,) = (each for each in explain_node(cluster_job(**spec), 0) if each.setting == "warm start")
     assert (entry.value, entry.source) == (value, "spec.warmStart")
-    assert why in entry.why
+    assert why in entry.reason
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_warm_start_is_explained(spec: dict[str, JSON], value: str, why: str) 
 def test_what_is_the_owner_s_is_called_so(spec: dict[str, JSON], setting: str, value: str, source: str) -> None:
     result = said(cluster_job(**spec), setting)
     assert (result.value, result.source) == (value, source)
-    assert result.why.startswith("yours takes precedence; muster's would be ")
+    assert result.reason.startswith("yours takes precedence; muster's would be ")
 
 
 def test_a_variable_that_gives_way_to_another_of_the_owner_s_is_not_shown() -> None:
@@ -180,7 +180,7 @@ def test_the_text_has_a_line_for_each_setting() -> None:
     assert len(lines) == len(result)
     for line, each in zip(lines, result, strict=True):
         assert line.split()[0] == each.setting.split()[0]
-        assert line.endswith(each.why)
+        assert line.endswith(each.reason)
     whole = re.sub(r"\n {6}", "", text)
     assert all(" ".join(each.value.split()) in " ".join(whole.split()) for each in result)
 
@@ -233,11 +233,11 @@ def test_a_job_whose_ranks_are_not_known_says_what_to_set() -> None:
 
 
 def test_the_machine_s_type_says_what_follows_from_it() -> None:
-    assert said(OF_A_TYPE, "instance type").why == "it has 8 GPUs, 32 EFA devices"
+    assert said(OF_A_TYPE, "instance type").reason == "it has 8 GPUs, 32 EFA devices"
     assert said(TYPE_IN_TEMPLATE, "instance type").source == "spec.template"
     unknown = said(cluster_job(procsPerNode=1, nodePool={"instanceType": "m7i.large"}), "instance type")
     assert (unknown.value, unknown.source) == ("m7i.large", "spec.nodePool")
-    assert unknown.why.startswith("muster doesn't know this type")
+    assert unknown.reason.startswith("muster doesn't know this type")
     assert not [each for each in explain_node(JOBS[0], 0) if each.setting == "instance type"]
 
 

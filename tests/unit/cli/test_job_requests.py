@@ -11,7 +11,7 @@ from muster.api.status.status import Condition, RankStatus, Status
 from muster.api.yaml.serialise import serialise_status
 from muster.cli.board.observed_job import ObservedJob, read_observed_job
 from muster.cli.errors import BadInput
-from muster.cli.jobs.requests import Change, make_restart, make_resumption, make_suspension
+from muster.cli.jobs.requests import RequestedChange, make_restart, make_resumption, make_suspension
 from muster.objects.kubernetes.kinds import Object
 
 VALUE = "2026-11-23T13:30:00.123Z"
@@ -67,7 +67,7 @@ def test_a_suspension_is_done_when_the_condition_is_true() -> None:
     assert change.is_done(observed(ended("Suspended")))
 
 
-def restart(source: Object) -> Change:
+def restart(source: Object) -> RequestedChange:
     return make_restart(source, VALUE)
 
 
@@ -80,10 +80,12 @@ def restart(source: Object) -> Change:
         (restart, resource(ended("Failed")), "has ended (Running), so it can't be restarted"),
         (make_resumption, resource(ended("Complete"), suspend=True), "so it can't be resumed"),
         (make_resumption, resource(RUNS), "is not suspended (Running: "),
-        (make_suspension, resource(ended("Complete")), "so nothing of it can be suspended"),
+        (make_suspension, resource(ended("Complete")), "so it can't be suspended"),
     ],
 )
-def test_what_can_t_be_done_is_refused(make_change: Callable[[Object], Change], source: Object, sentence: str) -> None:
+def test_what_can_t_be_done_is_refused(
+    make_change: Callable[[Object], RequestedChange], source: Object, sentence: str
+) -> None:
     with pytest.raises(BadInput) as raised:
         make_change(source)
     assert "DistributedTrainingJob vit" in str(raised.value)

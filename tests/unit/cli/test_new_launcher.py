@@ -10,7 +10,7 @@ from muster.api.spec.sagemaker.launch import Launch
 from muster.api.validation.all_rules import RULES
 from muster.cli.explain.explanations import explain_node
 from muster.render.agent_plan import render_plan
-from muster.render.sagemaker.request.start_script import start_files
+from muster.render.sagemaker.request.start_script import make_start_files
 from muster_worker.launchers.registry import MODULES
 from unit.core.builders import job
 
@@ -46,11 +46,11 @@ def test_agents_are_told_its_name_and_arguments(greeted: Job) -> None:
 
 
 def test_its_command_and_variables_are_explained(greeted: Job) -> None:
-    found = {each.setting: (each.value, each.why) for each in explain_node(greeted, 1)}
+    found = {each.setting: (each.value, each.reason) for each in explain_node(greeted, 1)}
     assert found["greeting"] == ("hello", "what the shell says first")
     assert found["RANK"] == ("1", "the rank's place among all ranks")
 
 
 def test_sagemaker_refuses_it_until_the_start_script_knows_it(greeted: Job) -> None:
     with pytest.raises(InvalidResource, match=r"spec\.launcher: found greeting, .* torchrun, mpi, direct, perNode"):
-        start_files(greeted, Launch("Container", uses_start_script=True))
+        make_start_files(greeted, Launch("Container", uses_start_script=True))

@@ -11,9 +11,9 @@ from muster.cli.board.observed_job import (
     NOT_RECONCILED,
     ObservedJob,
     build_view,
-    elapsed_seconds,
-    procs_per_node,
+    compute_elapsed_seconds,
     read_observed_job,
+    read_procs_per_node,
 )
 
 CREATED = "2026-11-21T05:00:00Z"
@@ -59,14 +59,14 @@ def test_no_text_of_an_edited_status_controls_the_terminal() -> None:
 
 
 def test_time_counts_from_the_creation_until_the_ranks_start_and_ends_with_the_job() -> None:
-    assert elapsed_seconds(observed_job(), CREATED_AT + 7) == 7
-    assert elapsed_seconds(observed_job(start_time="2026-11-21T05:01:00Z"), CREATED_AT + 67) == 7
+    assert compute_elapsed_seconds(observed_job(), CREATED_AT + 7) == 7
+    assert compute_elapsed_seconds(observed_job(start_time="2026-11-21T05:01:00Z"), CREATED_AT + 67) == 7
     over = observed_job(start_time="2026-11-21T05:01:00Z", completion_time="2026-11-21T05:03:00Z", conditions=(OVER,))
-    assert (over.is_over, elapsed_seconds(over, CREATED_AT + 10**6)) == (True, 120)
+    assert (over.is_over, compute_elapsed_seconds(over, CREATED_AT + 10**6)) == (True, 120)
 
 
 def test_a_clock_that_is_behind_the_clusters_shows_no_negative_time() -> None:
-    assert elapsed_seconds(observed_job(), CREATED_AT - 5) == 0
+    assert compute_elapsed_seconds(observed_job(), CREATED_AT - 5) == 0
 
 
 def test_a_job_is_refused_as_long_as_its_spec_is_the_one_that_was_looked_at() -> None:
@@ -78,8 +78,8 @@ def test_a_job_is_refused_as_long_as_its_spec_is_the_one_that_was_looked_at() ->
 
 def test_ranks_are_assigned_to_their_nodes_without_the_spec() -> None:
     ranks = RankStatus(world=8, running=8, ready="8/8")
-    assert procs_per_node(Status(nodes=NodeCounts(desired=2, ready=2), ranks=ranks)) == 4
-    assert procs_per_node(Status()) == 1
+    assert read_procs_per_node(Status(nodes=NodeCounts(desired=2, ready=2), ranks=ranks)) == 4
+    assert read_procs_per_node(Status()) == 1
 
 
 def test_a_status_without_process_ids_has_no_column_for_them() -> None:

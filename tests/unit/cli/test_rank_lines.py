@@ -1,6 +1,6 @@
 import pytest
 
-from muster.cli.board.rank_lines import OutputLine, format_coloured, format_plain, is_wanted, parse_line
+from muster.cli.board.rank_lines import OutputLine, format_coloured, format_plain, parse_line, should_show
 
 
 @pytest.mark.parametrize(
@@ -21,11 +21,11 @@ def test_a_line_has_an_origin(line: str, expected: OutputLine) -> None:
 
 def test_ranks_that_were_asked_for_exclude_all_others() -> None:
     rank, launcher = parse_line("vit-0", "[rank 3] a"), parse_line("vit-0", "[torchrun] b")
-    assert is_wanted(rank, frozenset())
-    assert is_wanted(launcher, frozenset())
-    assert is_wanted(rank, frozenset({3}))
-    assert not is_wanted(rank, frozenset({1}))
-    assert not is_wanted(launcher, frozenset({3}))
+    assert should_show(rank, frozenset())
+    assert should_show(launcher, frozenset())
+    assert should_show(rank, frozenset({3}))
+    assert not should_show(rank, frozenset({1}))
+    assert not should_show(launcher, frozenset({3}))
 
 
 def test_a_rank_keeps_its_colours_and_cannot_move_the_cursor() -> None:

@@ -10,7 +10,7 @@ from muster.api.json_fields import read_mapping
 from muster.cli.job_file import read_job
 from muster.cli.render.render import PLACEHOLDERS, render_text, simulate_apply
 from muster.render.kubernetes.merge import Fields
-from muster.render.kubernetes.render import pod, service
+from muster.render.kubernetes.render import render_pod, render_service
 from muster_dev.generated import EXAMPLES, POOLS
 from muster_dev.golden_render import render_job
 from unit.render.kubernetes.cluster_jobs import cluster_job
@@ -46,8 +46,8 @@ def test_what_is_shown_is_what_the_cluster_gets() -> None:
     shown = documents(render_text(job, b"agent"))
     applied = simulate_apply(job)
     assert [document["kind"] for document in shown] == ["DistributedTrainingJob", "Service", "ConfigMap", "Pod"]
-    assert shown[1] == service(applied)
-    assert shown[3] == pod(applied, 0, 0, PLACEHOLDERS)
+    assert shown[1] == render_service(applied)
+    assert shown[3] == render_pod(applied, 0, 0, PLACEHOLDERS)
 
 
 def test_a_large_job_is_a_few_documents() -> None:

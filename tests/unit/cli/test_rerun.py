@@ -165,7 +165,7 @@ def test_a_folder_is_packed_without_what_is_hidden_or_leads_out_of_it(tmp_path: 
         "inside.py": b"lib/part.py",
     }
     assert packed.paths == set(contents(packed))
-    assert [sentence.partition(" is left out: ")[2] for sentence in packed.left_out] == [
+    assert [sentence.partition(" is left out: ")[2] for sentence in packed.skipped_files] == [
         "it contains an invisible character or a \\",
         "it is a link to something outside the folder",
         "it is not a regular file",
@@ -199,7 +199,7 @@ def test_links_that_lead_to_each_other_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "b").symlink_to("a")
     packed = pack_source(tmp_path)
     assert set(contents(packed)) == {"train.py"}
-    assert len(packed.left_out) == 2
+    assert len(packed.skipped_files) == 2
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can read every folder")

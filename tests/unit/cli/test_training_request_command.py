@@ -17,7 +17,7 @@ from muster.cli.errors import BadInput
 from muster.cli.explain.explain import explain_job
 from muster.cli.explain.training_explanations import explain_training_request
 from muster.cli.explain.training_origins import GROUPS
-from muster.cli.render.training_request import build_request, request_text
+from muster.cli.render.training_request import build_request, format_request
 from muster.cli.render.validate import check_files
 from unit.render.sagemaker.builders import ROLE, sagemaker_job, sagemaker_spec
 
@@ -35,19 +35,19 @@ JOBS = [
 
 
 def test_what_is_shown_is_what_is_sent() -> None:
-    text = request_text(sagemaker_job(), REGION, None, None)
+    text = format_request(sagemaker_job(), REGION, None, None)
     assert yaml.safe_load(text) == build_request(sagemaker_job(), REGION).body
     assert "# CreateTrainingJob in us-west-2, account 111122223333\n" in text
     assert "sourcedir.tar.gz: muster uploads the job's code there first" in text
 
 
 def test_the_account_is_the_role_s_unless_another_is_named() -> None:
-    assert "s3://sagemaker-us-west-2-111122223333/" in request_text(sagemaker_job(), REGION, None, None)
-    assert "s3://sagemaker-us-west-2-999900001111/" in request_text(sagemaker_job(), REGION, "999900001111", None)
+    assert "s3://sagemaker-us-west-2-111122223333/" in format_request(sagemaker_job(), REGION, None, None)
+    assert "s3://sagemaker-us-west-2-999900001111/" in format_request(sagemaker_job(), REGION, "999900001111", None)
 
 
 def test_files_of_muster_s_own_are_named() -> None:
-    text = request_text(sagemaker_job({"launcher": {"direct": {}}}), REGION, ACCOUNT, None)
+    text = format_request(sagemaker_job({"launcher": {"direct": {}}}), REGION, ACCOUNT, None)
     assert "muster_start.json, muster_start.py added" in text
 
 
@@ -64,14 +64,14 @@ def test_the_region_is_the_job_s_or_the_one_that_is_named(
     block: dict[str, str], option: str | None, config: str | None, region: str
 ) -> None:
     operator = OperatorConfig(sagemaker=SageMakerConfig(region=config))
-    assert f"CreateTrainingJob in {region}," in request_text(sagemaker_job({}, {**block}), option, ACCOUNT, operator)
+    assert f"CreateTrainingJob in {region}," in format_request(sagemaker_job({}, {**block}), option, ACCOUNT, operator)
 
 
 def test_no_region_and_another_region_are_said() -> None:
     with pytest.raises(BadInput, match="set --aws-region"):
-        request_text(sagemaker_job(), None, ACCOUNT, None)
+        format_request(sagemaker_job(), None, ACCOUNT, None)
     with pytest.raises(BadInput, match=r"--aws-region us-west-2: the job has spec.sagemaker.region: eu-west-1"):
-        request_text(sagemaker_job({}, {"region": "eu-west-1"}), REGION, ACCOUNT, None)
+        format_request(sagemaker_job({}, {"region": "eu-west-1"}), REGION, ACCOUNT, None)
 
 
 def test_an_image_that_aws_has_not_is_found_before_anything_is_sent(
@@ -96,7 +96,7 @@ def test_every_field_of_the_request_is_explained(job: Job) -> None:
     assert [each.group for each in explanations] == sorted((each.group for each in explanations), key=GROUPS.index)
     settings = {each.setting.partition("[")[0].partition(".")[0] for each in explanations}
     assert settings == set(made.body)
-    assert all(each.source and each.why for each in explanations)
+    assert all(each.source and each.reason for each in explanations)
 
 
 def test_a_default_is_not_called_the_job_s() -> None:
@@ -133,4 +133,4 @@ def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_what_is_no_region_and_no_account_is_said(region: str, account: str, says: str) -> None:
     with pytest.raises(BadInput, match=says):
-        request_text(sagemaker_job(), region, account, None)
+        format_request(sagemaker_job(), region, account, None)

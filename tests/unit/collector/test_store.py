@@ -3,91 +3,91 @@ from dataclasses import replace
 
 import pytest
 
-from muster.collector.memory_shares import MemoryShares
-from muster.collector.pod_directory import Member
+from muster.collector.memory_limits import MemoryLimits
+from muster.collector.pod_directory import PodIdentity
 from muster.collector.store import RankStore, UnknownJob
 from muster.core.reports.check import ImplausibleReport
 from muster_worker.contract.schema import Command, CommandKind
 from muster_worker.contract.source import EditedSource
 from unit.core.reports.rank_reports import SHAPE, T0, UID, report, running_rank
 
-MEMBER = Member(UID, 0, 0)
+MEMBER = PodIdentity(UID, 0, 0)
 
 
 def registered() -> RankStore:
     store = RankStore()
-    store.register(SHAPE)
+    store.register_job(SHAPE)
     return store
 
 
 def test_an_implausible_report_changes_nothing() -> None:
     store = registered()
-    store.record(MEMBER, report(1, running_rank(0)), T0)
-    before = store.agent(UID, 0)
-    store.changed(UID).clear()
+    store.record_report(MEMBER, report(1, running_rank(0)), T0)
+    before = store.get_agent(UID, 0)
+    store.get_change_event(UID).clear()
 
     with pytest.raises(ImplausibleReport):
-        store.record(MEMBER, report(2, running_rank(5)), T0)
+        store.record_report(MEMBER, report(2, running_rank(5)), T0)
 
-    assert store.agent(UID, 0) == before
-    assert not store.changed(UID).is_set()
+    assert store.get_agent(UID, 0) == before
+    assert not store.get_change_event(UID).is_set()
 
 
 def test_the_same_report_again_is_no_news() -> None:
     store = registered()
-    store.record(MEMBER, report(1, running_rank(0)), T0)
-    store.changed(UID).clear()
+    store.record_report(MEMBER, report(1, running_rank(0)), T0)
+    store.get_change_event(UID).clear()
 
-    store.record(MEMBER, report(1, running_rank(0)), T0)
+    store.record_report(MEMBER, report(1, running_rank(0)), T0)
 
-    assert not store.changed(UID).is_set()
+    assert not store.get_change_event(UID).is_set()
 
 
 def test_registering_again_keeps_what_is_known_unless_the_shape_changed() -> None:
     store = registered()
-    store.record(MEMBER, report(1, running_rank(0)), T0)
+    store.record_report(MEMBER, report(1, running_rank(0)), T0)
 
-    store.register(SHAPE)
-    assert store.agent(UID, 0) is not None
-    assert store.agent_count() == 3
+    store.register_job(SHAPE)
+    assert store.get_agent(UID, 0) is not None
+    assert store.count_agents() == 3
 
-    store.register(replace(SHAPE, nodes=2))
-    assert store.agent(UID, 0) is None
-    assert store.agent_count() == 2
+    store.register_job(replace(SHAPE, nodes=2))
+    assert store.get_agent(UID, 0) is None
+    assert store.count_agents() == 2
 
 
 def test_an_elastic_job_is_scaled_without_losing_its_reports_and_only_its_agents_count() -> None:
     store, shape = RankStore(), replace(SHAPE, nodes=10_000, has_fixed_ranks=False, agents=2)
-    store.register(shape)
-    store.record(MEMBER, report(1, running_rank(0)), T0)
-    assert store.agent_count() == 2
+    store.register_job(shape)
+    store.record_report(MEMBER, report(1, running_rank(0)), T0)
+    assert store.count_agents() == 2
 
-    store.register(replace(shape, agents=3))
-    assert store.agent(UID, 0) is not None
-    assert store.agent_count() == 3
-    store.forget(UID)
-    assert store.agent_count() == 0
+    store.register_job(replace(shape, agents=3))
+    assert store.get_agent(UID, 0) is not None
+    assert store.count_agents() == 3
+    store.remove_job(UID)
+    assert store.count_agents() == 0
 
 
 def test_a_job_that_is_forgotten_is_unknown() -> None:
     store = registered()
-    store.record(MEMBER, report(1), T0)
-    store.forget(UID)
-    store.forget(UID)
+    store.record_report(MEMBER, report(1), T0)
+    store.remove_job(UID)
+    store.remove_job(UID)
 
-    assert store.agent(UID, 0) is None
+    assert store.get_agent(UID, 0) is None
     with pytest.raises(UnknownJob):
-        store.record(MEMBER, report(2), T0)
+        store.record_report(MEMBER, report(2), T0)
     with pytest.raises(UnknownJob):
-        store.send(UID, 0, Command(0, UID, 1, CommandKind.START))
+        store.set_command(UID, 0, Command(0, UID, 1, CommandKind.START))
 
 
 async def test_who_waits_for_a_command_of_a_forgotten_job_is_let_go() -> None:
     store = registered()
-    waiting = asyncio.create_task(store.next_command(UID, 0, None))
+    waiting = asyncio.create_task(store.wait_for_command(UID, 0, None))
     await asyncio.sleep(0)
 
-    store.forget(UID)
+    store.remove_job(UID)
 
     with pytest.raises(UnknownJob):
         await waiting
@@ -95,20 +95,20 @@ async def test_who_waits_for_a_command_of_a_forgotten_job_is_let_go() -> None:
 
 async def test_a_new_pod_of_a_node_inherits_nothing_of_the_old_one() -> None:
     store = registered()
-    store.record(MEMBER, report(1, running_rank(0)), T0)
+    store.record_report(MEMBER, report(1, running_rank(0)), T0)
     leave = Command(0, UID, 1, CommandKind.EXIT)
-    store.send(UID, 0, leave)
-    store.send(UID, 1, leave)
-    of_the_old_pod = asyncio.create_task(store.next_command(UID, 0, leave.order))
+    store.set_command(UID, 0, leave)
+    store.set_command(UID, 1, leave)
+    of_the_old_pod = asyncio.create_task(store.wait_for_command(UID, 0, leave.order))
     await asyncio.sleep(0)
 
-    store.replace(UID, 0)
+    store.reset_node(UID, 0)
     start = Command(0, UID, 1, CommandKind.START)
-    store.send(UID, 0, start)
+    store.set_command(UID, 0, start)
 
-    assert store.agent(UID, 0) is None
-    assert store.command(UID, 0, None) == start
-    assert store.command(UID, 1, None) == leave
+    assert store.get_agent(UID, 0) is None
+    assert store.get_command(UID, 0, None) == start
+    assert store.get_command(UID, 1, None) == leave
     with pytest.raises(UnknownJob):
         await of_the_old_pod
 
@@ -116,68 +116,68 @@ async def test_a_new_pod_of_a_node_inherits_nothing_of_the_old_one() -> None:
 def test_replacing_a_pod_of_a_job_that_is_not_there_changes_nothing() -> None:
     store = RankStore()
 
-    store.replace(UID, 0)
+    store.reset_node(UID, 0)
 
-    assert store.agent_count() == 0
+    assert store.count_agents() == 0
 
 
 async def test_who_follows_a_job_goes_on_when_it_is_scaled() -> None:
     store = registered()
-    store.record(MEMBER, report(1, running_rank(0)), T0)
-    changed = store.changed(UID)
-    of_the_third_node = asyncio.create_task(store.next_command(UID, 2, None))
+    store.record_report(MEMBER, report(1, running_rank(0)), T0)
+    changed = store.get_change_event(UID)
+    of_the_third_node = asyncio.create_task(store.wait_for_command(UID, 2, None))
     await asyncio.sleep(0)
 
-    store.register(replace(SHAPE, nodes=2))
+    store.register_job(replace(SHAPE, nodes=2))
 
     with pytest.raises(UnknownJob):
         await of_the_third_node
     with pytest.raises(UnknownJob, match="no such node"):
-        await store.next_command(UID, 2, None)
+        await store.wait_for_command(UID, 2, None)
     changed.clear()
-    store.record(MEMBER, report(1, running_rank(0)), T0)
-    assert store.changed(UID) is changed
+    store.record_report(MEMBER, report(1, running_rank(0)), T0)
+    assert store.get_change_event(UID) is changed
     assert changed.is_set()
 
 
 def test_nothing_is_left_of_a_cleared_store() -> None:
     store = registered()
-    store.record(MEMBER, report(1, running_rank(0)), T0)
+    store.record_report(MEMBER, report(1, running_rank(0)), T0)
 
     store.clear()
-    assert store.agent_count() == 0
+    assert store.count_agents() == 0
 
-    store.register(SHAPE)
-    assert store.agent(UID, 0) is None
+    store.register_job(SHAPE)
+    assert store.get_agent(UID, 0) is None
 
 
 async def test_a_command_not_above_the_requested_one_wakes_no_waiter() -> None:
     store = registered()
-    waiting = asyncio.create_task(store.next_command(UID, 0, (0, 1, 1)))
+    waiting = asyncio.create_task(store.wait_for_command(UID, 0, (0, 1, 1)))
     await asyncio.sleep(0)
-    store.send(UID, 0, Command(0, UID, 1, CommandKind.START))
+    store.set_command(UID, 0, Command(0, UID, 1, CommandKind.START))
     await asyncio.sleep(0)
     assert not waiting.done()
 
     kill = Command(0, UID, 1, CommandKind.KILL)
-    store.send(UID, 0, kill)
+    store.set_command(UID, 0, kill)
 
     assert await waiting == kill
 
 
 def test_another_jobs_command_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="another job"):
-        registered().send(UID, 0, Command(0, "other", 1, CommandKind.START))
+        registered().set_command(UID, 0, Command(0, "other", 1, CommandKind.START))
 
 
 def test_a_node_that_is_not_there_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="nodes 0 to 2"):
-        registered().send(UID, 3, Command(0, UID, 1, CommandKind.START))
+        registered().set_command(UID, 3, Command(0, UID, 1, CommandKind.START))
 
 
 def test_a_report_of_another_pod_is_a_mistake_of_the_caller() -> None:
     with pytest.raises(ValueError, match="does not belong to the pod"):
-        registered().record(Member(UID, 1, 0), report(1), T0)
+        registered().record_report(PodIdentity(UID, 1, 0), report(1), T0)
 
 
 def start(attempt: int = 1, archive: str = "code") -> Command:
@@ -185,51 +185,51 @@ def start(attempt: int = 1, archive: str = "code") -> Command:
 
 
 def test_code_that_follows_other_code_counts_although_not_all_nodes_have_dropped_the_first() -> None:
-    store = RankStore(sources=MemoryShares(per_namespace=10, total=10, floor=1))
-    store.register(SHAPE)
-    assert all(store.send(UID, node, start(1, "x")) for node in range(2))
+    store = RankStore(sources=MemoryLimits(per_namespace=10, total=10, guaranteed=1))
+    store.register_job(SHAPE)
+    assert all(store.set_command(UID, node, start(1, "x")) for node in range(2))
     large = Command(1, UID, 2, CommandKind.START, source=EditedSource("b" * 64, "x" * 11))
-    assert not store.send(UID, 0, large)
+    assert not store.set_command(UID, 0, large)
     fitting = Command(1, UID, 2, CommandKind.START, source=EditedSource("c" * 64, "x" * 9))
-    assert all(store.send(UID, node, fitting) for node in range(2))
-    assert not store.send(UID, 0, replace(start(3), source=EditedSource("d" * 64, "x" * 5)))
-    store.forget(UID)
-    store.register(SHAPE)
-    assert store.send(UID, 0, start(1, "x" * 10))
+    assert all(store.set_command(UID, node, fitting) for node in range(2))
+    assert not store.set_command(UID, 0, replace(start(3), source=EditedSource("d" * 64, "x" * 5)))
+    store.remove_job(UID)
+    store.register_job(SHAPE)
+    assert store.set_command(UID, 0, start(1, "x" * 10))
 
 
 def source_in(store: RankStore, node: int) -> str | None:
-    command = store.command(UID, node, None)
+    command = store.get_command(UID, node, None)
     return None if command is None or command.source is None else command.source.archive
 
 
 def test_a_source_is_dropped_once_the_agent_has_begun_the_attempt() -> None:
     store = registered()
     for node in range(2):
-        assert store.send(UID, node, start(2))
-    store.record(MEMBER, replace(report(1), attempt=1), T0)
+        assert store.set_command(UID, node, start(2))
+    store.record_report(MEMBER, replace(report(1), attempt=1), T0)
     assert [source_in(store, node) for node in range(2)] == ["code", "code"]
-    store.record(MEMBER, replace(report(2, running_rank(0)), attempt=2), T0)
+    store.record_report(MEMBER, replace(report(2, running_rank(0)), attempt=2), T0)
     assert [source_in(store, node) for node in range(2)] == ["", "code"]
 
 
 def test_sources_have_a_memory_limit_that_other_commands_do_not_need() -> None:
-    store = RankStore(sources=MemoryShares(per_namespace=10, total=10, floor=1))
+    store = RankStore(sources=MemoryLimits(per_namespace=10, total=10, guaranteed=1))
     for uid in ("a", "b"):
-        store.register(replace(SHAPE, job_uid=uid))
+        store.register_job(replace(SHAPE, job_uid=uid))
 
     def send(uid: str, command: Command, node: int = 0) -> bool:
-        return store.send(uid, node, replace(command, job_uid=uid))
+        return store.set_command(uid, node, replace(command, job_uid=uid))
 
     assert all(send("a", start(archive="x" * 8), node) for node in range(3))
     assert not send("b", start(archive="x" * 8))
-    assert store.command("b", 0, None) is None
+    assert store.get_command("b", 0, None) is None
     assert send("b", Command(1, UID, 1, CommandKind.START))
     # The last node of the first job gets another command, or is replaced.
     assert send("a", Command(1, UID, 1, CommandKind.STOP))
-    store.replace("a", 1)
+    store.reset_node("a", 1)
     assert not send("b", start(2, archive="x" * 8))
     assert send("a", Command(1, UID, 1, CommandKind.STOP), 2)
     assert send("b", start(2, archive="x" * 8))
-    store.forget("b")
+    store.remove_job("b")
     assert send("a", start(2, archive="x" * 8))

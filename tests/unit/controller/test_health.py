@@ -4,7 +4,13 @@ import contextlib
 import aiohttp
 import pytest
 
-from muster.controller.health import MAX_CONNECTIONS, Check, failure_messages, listen, serve_health
+from muster.controller.health import (
+    MAX_CONNECTIONS,
+    HealthCheck,
+    get_failure_messages,
+    open_listening_socket,
+    serve_health,
+)
 
 
 @pytest.mark.parametrize(
@@ -21,11 +27,13 @@ from muster.controller.health import MAX_CONNECTIONS, Check, failure_messages, l
 async def test_each_question_has_its_own_answer_and_says_what_is_wrong(
     *, alive: bool, ready: bool, path: str, code: int, text: str | None
 ) -> None:
-    listening = listen("127.0.0.1", 0)
-    port = listening.getsockname()[1]
-    is_alive, is_ready = Check("not alive", lambda: alive), Check("not ready", lambda: ready)
+    listening_socket = open_listening_socket("127.0.0.1", 0)
+    port = listening_socket.getsockname()[1]
+    is_alive, is_ready = HealthCheck("not alive", lambda: alive), HealthCheck("not ready", lambda: ready)
     async with (
-        serve_health(listening, lambda: failure_messages([is_alive]), lambda: failure_messages([is_ready])),
+        serve_health(
+            listening_socket, lambda: get_failure_messages([is_alive]), lambda: get_failure_messages([is_ready])
+        ),
         aiohttp.ClientSession() as asker,
         asker.get(f"http://127.0.0.1:{port}/{path}") as answer,
     ):
@@ -34,10 +42,10 @@ async def test_each_question_has_its_own_answer_and_says_what_is_wrong(
 
 
 async def test_connections_that_ask_nothing_make_place_for_the_kubelet() -> None:
-    listening = listen("127.0.0.1", 0)
-    port = listening.getsockname()[1]
+    listening_socket = open_listening_socket("127.0.0.1", 0)
+    port = listening_socket.getsockname()[1]
     async with contextlib.AsyncExitStack() as stack:
-        await stack.enter_async_context(serve_health(listening, tuple, tuple))
+        await stack.enter_async_context(serve_health(listening_socket, tuple, tuple))
         idle = []
         for _ in range(3 * MAX_CONNECTIONS):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)

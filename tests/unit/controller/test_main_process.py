@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
 from muster.controller.leader.elector import STUCK_SECONDS, MainProcess, is_stopped
-from muster.controller.leader.messages import Heartbeat, LeaseState, encode, read_state
+from muster.controller.leader.messages import Heartbeat, LeaseState, decode_lease_state, encode_message
 
 
 @contextmanager
@@ -30,18 +30,18 @@ async def test_it_is_fit_while_it_shows_that_its_loop_goes_on() -> None:
     clock = Clock()
     with pipe() as (ours, theirs):
         main = MainProcess(theirs, os.getpid(), clock)
-        assert main.not_ready() == ("it is still starting",)
-        ours.send_bytes(encode(Heartbeat((), (), stage="candidate")))
+        assert main.get_readiness_failures() == ("the operator is still starting",)
+        ours.send_bytes(encode_message(Heartbeat((), (), stage="candidate")))
         await main.is_candidate.wait()
         clock.now += STUCK_SECONDS
-        assert (main.is_healthy(), main.not_alive(), main.not_ready()) == (True, (), ())
+        assert (main.is_healthy(), main.get_liveness_failures(), main.get_readiness_failures()) == (True, (), ())
         clock.now += 1.0
         assert not main.is_healthy()
-        assert main.not_alive() == ("its event loop has been stuck for 31 s",)
-        ours.send_bytes(encode(Heartbeat(("nobody tells of jobs",), (), stage="candidate")))
+        assert main.get_liveness_failures() == ("the operator's event loop has been stuck for 31 s",)
+        ours.send_bytes(encode_message(Heartbeat(("nobody tells of jobs",), (), stage="candidate")))
         main._on_readable()
-        assert (main.is_healthy(), main.not_alive()) == (True, ("nobody tells of jobs",))
-        ours.send_bytes(encode(Heartbeat((), (), stage="leaving")))
+        assert (main.is_healthy(), main.get_liveness_failures()) == (True, ("nobody tells of jobs",))
+        ours.send_bytes(encode_message(Heartbeat((), (), stage="leaving")))
         main._on_readable()
         assert (main.is_healthy(), main.is_leaving) == (False, True)
 
@@ -54,7 +54,7 @@ async def test_it_gets_each_change_of_the_lease_once() -> None:
         main._leader_term = 7
         main.send_state(107.0, "us")
         main.send_state(float("-inf"), None)
-        value = [read_state(ours.recv_bytes()) for _ in range(3)]
+        value = [decode_lease_state(ours.recv_bytes()) for _ in range(3)]
         assert value == [LeaseState(None, float("-inf"), "another"), LeaseState(7, 107.0, "us"), LeaseState()]
         assert not ours.poll(0)
 

@@ -6,7 +6,7 @@ import pytest
 
 from fakes.api_server import ApiServer, failure, served
 from muster.controller import startup
-from muster.controller.startup import StartupError, check_cluster, with_retries
+from muster.controller.startup import StartupError, check_cluster, run_with_retries
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import PODS
 
@@ -24,7 +24,7 @@ async def test_a_missing_right_is_named(tmp_path: Path) -> None:
         await check_cluster(client, ("team",), lambda: 0.0)
         server.mishaps = [lambda _: failure(403, "Forbidden", FORBIDDEN)]
         with pytest.raises(StartupError, match=r'cannot list resource "pods".*namespace "team"'):
-            await with_retries("listing pods", lambda: client.list(PODS, "team"), lambda: 0.0)
+            await run_with_retries("listing pods", lambda: client.list(PODS, "team"), lambda: 0.0)
 
 
 async def test_a_cluster_that_does_not_know_jobs_is_waited_for(
@@ -51,4 +51,4 @@ async def test_what_asking_again_does_not_change_is_raised(tmp_path: Path) -> No
     server.mishaps = [lambda _: failure(422, "Invalid", "no such field")]
     async with served(server, tmp_path) as client:
         with pytest.raises(ApiError, match="no such field"):
-            await with_retries("listing pods", lambda: client.list(PODS, "team"), lambda: 0.0)
+            await run_with_retries("listing pods", lambda: client.list(PODS, "team"), lambda: 0.0)

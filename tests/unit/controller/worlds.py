@@ -107,7 +107,7 @@ class Site:
                 ),
             },
             store=self.store,
-            writing=StatusWriterDependencies(
+            status_writer=StatusWriterDependencies(
                 self.client, WriteBudget(), time.time, lambda *_: None, lambda: self.holds_lease
             ),
             apply_defaults=partial(apply_defaults, config=OperatorConfig()),

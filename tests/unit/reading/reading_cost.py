@@ -25,7 +25,7 @@ from muster.render.kubernetes import render
 from muster.render.kubernetes.apply_defaults import apply_defaults
 from muster.render.kubernetes.not_renderable import NotRenderable
 from muster.render.kubernetes.pod_settings import PodSettings
-from muster.render.kubernetes.spec_hash import spec_hash
+from muster.render.kubernetes.spec_hash import hash_spec
 from muster.render.kubernetes.user_patches import group_equal_nodes
 
 BOUND_SECONDS = 0.25
@@ -106,14 +106,14 @@ def _rendered_for_a_cluster(job: Job, parts: dict[str, float]) -> None:
     if whole is None:
         return
     began = time.thread_time()
-    spec_hash(whole)
+    hash_spec(whole)
     groups = group_equal_nodes(whole)
-    render.config_map(whole, render_plan(whole, _SETTING.collector_url, "PEM"), b"archive")
+    render.render_config_map(whole, render_plan(whole, _SETTING.collector_url, "PEM"), b"archive")
     parts["children"] = time.thread_time() - began
     for group in {groups[0], groups[-1]}:
         began = time.thread_time()
         with suppress(NotRenderable):
-            render.pod(whole, group[0], 0, _SETTING)
+            render.render_pod(whole, group[0], 0, _SETTING)
         parts[f"pod {group[0]}"] = time.thread_time() - began
 
 

@@ -10,7 +10,7 @@ from muster.api.spec import data as data_spec
 from muster.api.spec import job as spec
 from muster.api.spec import launcher as launcher_spec
 from muster.api.spec.failure_policy import FailurePolicy
-from muster.render.agent_plan import render_plan, resolve_procs
+from muster.render.agent_plan import choose_procs_per_node, render_plan
 from muster_worker.contract.schema import Channel, Launcher, Metric, Mpi, Plan
 from muster_worker.contract.wire import decode, encode
 from unit.core.builders import UID, job
@@ -96,7 +96,7 @@ def test_each_launcher_has_its_name(launcher: launcher_spec.LauncherSpec, name: 
 
 @pytest.mark.parametrize(("procs", "devices", "ranks"), [(2, 8, 2), ("Auto", 8, 8), ("Auto", 0, 1)])
 def test_auto_is_one_rank_a_device(procs: int | str, devices: int, ranks: int) -> None:
-    assert resolve_procs(asked(launcher_spec.LauncherSpec(direct=Direct()), procs), devices) == ranks
+    assert choose_procs_per_node(asked(launcher_spec.LauncherSpec(direct=Direct()), procs), devices) == ranks
 
 
 def test_auto_has_to_be_resolved_first() -> None:
@@ -105,4 +105,4 @@ def test_auto_has_to_be_resolved_first() -> None:
 
 
 def test_a_resolved_job_needs_no_devices() -> None:
-    assert resolve_procs(job(2, 4), 0) == 4
+    assert choose_procs_per_node(job(2, 4), 0) == 4

@@ -30,7 +30,7 @@ def test_the_table_is_that_of_the_code() -> None:
     rows = [line for line in PAGE.splitlines() if line.startswith("| `muster_")]
     labels = [", ".join(f"`{label}`" for label in metric.labels) or "-" for metric in METRICS]
     assert rows == [
-        f"| `{metric.name}` | {metric.kind} | {names} | {metric.meaning} |"
+        f"| `{metric.name}` | {metric.kind} | {names} | {metric.help_text} |"
         for metric, names in zip(METRICS, labels, strict=True)
     ]
 

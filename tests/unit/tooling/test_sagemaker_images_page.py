@@ -6,7 +6,7 @@ import pytest
 
 from muster.api.validation.validate import validate
 from muster.api.yaml.load import load_documents
-from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.image_facts import load_image_facts
 from muster.render.sagemaker.request.image import choose_image
 from muster_dev.paths import ROOT
 from muster_dev.sagemaker_sdk import sdk_version
@@ -40,9 +40,9 @@ def test_a_row_of_the_table_is_what_a_job_gets(framework: str, instance_type: st
     (document,) = load_documents(
         JOB.format(instance_type=instance_type, framework=framework), "docs/sagemaker-images.md"
     )
-    assert choose_image(validate(document).spec, "us-west-2", image_facts()) == address
+    assert choose_image(validate(document).spec, "us-west-2", load_image_facts()) == address
 
 
 def test_the_page_names_the_locked_sdk() -> None:
     assert sdk_version().replace("sagemaker", "SageMaker SDK") in PAGE
-    assert image_facts().source == sdk_version()
+    assert load_image_facts().source == sdk_version()

@@ -17,7 +17,7 @@ from muster.api.spec.sagemaker.support import (
 )
 from muster.api.validation.validate import validate
 from muster.api.yaml.load import load_documents
-from muster.cli.render.training_request import request_text
+from muster.cli.render.training_request import format_request
 from muster.importers.sagemaker.standin.muster_standin import estimators
 from unit.render.sagemaker.builders import sagemaker_job
 
@@ -33,7 +33,7 @@ def table(header: str) -> list[list[str]]:
 
 def test_the_job_on_the_page_is_one() -> None:
     (document,) = load_documents(PAGE.split("```yaml\n")[1].split("```")[0], "sagemaker.md")
-    text = request_text(validate(document), None, None, None)
+    text = format_request(validate(document), None, None, None)
     assert "sagemaker_torch_distributed_enabled: 'true'" in text
 
 

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from muster.render.agent_archive import agent_archive
+from muster.render.agent_archive import build_agent_archive
 from muster_worker.agent.collector_client import backoff
 from muster_worker.contract.schema import UNUSABLE_PYTHON
 
 
 def test_the_archive_is_the_same_every_time() -> None:
-    first = agent_archive()
-    agent_archive.cache_clear()
-    assert agent_archive() == first
+    first = build_agent_archive()
+    build_agent_archive.cache_clear()
+    assert build_agent_archive() == first
 
 
 def test_the_archive_holds_the_agent_and_nothing_else() -> None:
-    names = zipfile.ZipFile(io.BytesIO(agent_archive())).namelist()
+    names = zipfile.ZipFile(io.BytesIO(build_agent_archive())).namelist()
     assert names[0] == "__main__.py"
     assert "muster_worker/contract/schema.py" in names
     assert "muster_worker/site/sitecustomize.py" in names
@@ -29,7 +29,7 @@ def test_the_archive_holds_the_agent_and_nothing_else() -> None:
 def started_with(tmp_path: Path, lacking: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Return the archive's agent on a Python without a module."""
     archive = tmp_path / "agent.pyz"
-    archive.write_bytes(agent_archive())
+    archive.write_bytes(build_agent_archive())
     program = f"import runpy, sys; sys.modules[{lacking!r}] = None; runpy.run_path(sys.argv[0], run_name='__main__')"
     start = f"import sys; sys.argv = sys.argv[1:]; {program}"
     command = [sys.executable, "-I", "-c", start, str(archive), *arguments]

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from muster.render.agent_archive import agent_archive
+from muster.render.agent_archive import build_agent_archive
 from muster_worker.agent.unpacked_archive import unpack
 
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
     path = tmp_path / "agent.pyz"
-    path.write_bytes(agent_archive())
+    path.write_bytes(build_agent_archive())
     return path
 
 

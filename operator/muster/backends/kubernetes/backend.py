@@ -18,9 +18,9 @@ from muster.backends.kubernetes.pod_creator import UNCONFIRMED_SECONDS, PodCreat
 from muster.backends.kubernetes.pod_index import PodEntry, PodIndex
 from muster.backends.kubernetes.service_selector import select_pods
 from muster.clients.kubernetes.client import Client
-from muster.collector.heartbeat import heartbeat_seconds
+from muster.collector.heartbeat import compute_heartbeat_seconds
 from muster.collector.store import RankStore
-from muster.collector.trust.attempt_credentials import with_credentials
+from muster.collector.trust.attempt_credentials import add_credentials
 from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveSurplusPod, SendCommand
 from muster.core.edited_source import RequestedSource
 from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
@@ -85,7 +85,7 @@ class KubernetesBackend:
             # The API server's clock may be ahead of this one: a job must not start in the future.
             created_at=min(parse_timestamp(job.metadata.creation_timestamp), job_state.first_seen_at),
             nodes=tuple(node for node, _ in nodes),
-            heartbeat_seconds=heartbeat_seconds(self.store.agent_count()),
+            heartbeat_seconds=compute_heartbeat_seconds(self.store.count_agents()),
             refusal=job_state.refusal(job.metadata.generation),
             surplus_pods=tuple(entry.pod.name for entry in surplus if not self._is_lost(entry, job_state)),
             has_outdated_pods=any(pod_entry.pod.spec_hash != job_state.spec_hash(job) for pod_entry in existing),
@@ -166,7 +166,7 @@ class KubernetesBackend:
             yield self._node(job, job_state, node), self.pods.last_pod(job.metadata.uid, node)
 
     def _node(self, job: Job, job_state: JobState, node: int) -> NodeFacts:
-        agent, last_pod = self.store.agent(job.metadata.uid, node), self.pods.last_pod(job.metadata.uid, node)
+        agent, last_pod = self.store.get_agent(job.metadata.uid, node), self.pods.last_pod(job.metadata.uid, node)
         sent_command = job_state.sent_commands.get(node)
         # A replacement pod has not received the commands to the previous pod.
         if sent_command is not None and (last_pod is None or last_pod.pod.uid != sent_command.pod_uid):
@@ -230,12 +230,12 @@ class KubernetesBackend:
         command = await self._sources.add_source(job, job_state, action.command)
         if command is None:
             return
-        command = with_credentials(job, command, self.seed())
+        command = add_credentials(job, command, self.seed())
         for node in action.nodes:
             entry = self.pods.newest_pod(job.metadata.uid, node)
             if entry is None:
                 continue
-            if not self.store.send(job.metadata.uid, node, command):
+            if not self.store.set_command(job.metadata.uid, node, command):
                 job_state.source_problem = NO_MEMORY
                 return
             # The record has no copy of the code.

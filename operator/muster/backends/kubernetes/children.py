@@ -15,7 +15,7 @@ from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, SERVICES, Kind, Object
 from muster.objects.kubernetes.names import build_children_name
 from muster.objects.kubernetes.pods import read_owner_uid
-from muster.render.agent_archive import agent_archive
+from muster.render.agent_archive import build_agent_archive
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes import render
 from muster.render.kubernetes.gang import PodGroup, render_pod_group
@@ -37,14 +37,16 @@ class Children:
     async def make(self, job: Job) -> Refusal | None:
         """Create or update the Service and the ConfigMap. Return the refusal, if any."""
         service, config_map = await asyncio.gather(
-            self._create_or_update(job, SERVICES, render.service(job)), self.make_config_map(job)
+            self._create_or_update(job, SERVICES, render.render_service(job)), self.make_config_map(job)
         )
         return service or config_map
 
     async def make_config_map(self, job: Job) -> Refusal | None:
         """Create or update the ConfigMap with the current plan and agent. Return the refusal, if any."""
         plan = render_plan(job, self.pod_settings.collector_url, self.ca_bundle())
-        return await self._create_or_update(job, CONFIG_MAPS, render.config_map(job, plan, agent_archive()))
+        return await self._create_or_update(
+            job, CONFIG_MAPS, render.render_config_map(job, plan, build_agent_archive())
+        )
 
     async def make_pod_group(self, job: Job) -> Refusal | None:
         """Create or update the PodGroup, if the job's queue needs one. Return the refusal, if any."""

@@ -9,7 +9,7 @@ from muster.core.facts import Problem
 from muster.core.failure.problems import LOST_SECONDS
 from muster.objects.kubernetes.observations import is_unreachable
 from muster.objects.kubernetes.pods import PodView
-from muster.render.kubernetes.spec_hash import spec_hash
+from muster.render.kubernetes.spec_hash import hash_spec
 from muster_worker.contract.schema import Command
 
 FIRST_BACKOFF_SECONDS = 1.0
@@ -89,7 +89,7 @@ class JobState:
     def spec_hash(self, job: Job) -> str:
         """Return the hash of the spec, computed once for each generation of the resource."""
         if self._spec[0] != job.metadata.generation:
-            self._spec = (job.metadata.generation, spec_hash(job))
+            self._spec = (job.metadata.generation, hash_spec(job))
         return self._spec[1]
 
     def record_command(self, node: int, sent: SentCommand) -> None:

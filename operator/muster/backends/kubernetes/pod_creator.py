@@ -53,7 +53,9 @@ class _Batch:
         """Return the pod. Raises `NotRenderable`."""
         job, key = self.job, self._key(action)
         if key not in self._rendered:
-            self._rendered[key] = render.pod(job, action.node, action.replacement, pod_settings, action.avoided_nodes)
+            self._rendered[key] = render.render_pod(
+                job, action.node, action.replacement, pod_settings, action.avoided_nodes
+            )
         return copy_pod(self._rendered[key], job.metadata.name, action.node, action.replacement)
 
     def has_rendered(self, action: CreateNode) -> bool:
@@ -176,7 +178,7 @@ class PodCreator:
             job, namespace = batch.job, batch.job.metadata.namespace
             # Drop the previous pod's reports and commands.
             if action.replacement > 0:
-                self.store.replace(job.metadata.uid, action.node)
+                self.store.reset_node(job.metadata.uid, action.node)
             body = await self._render(batch, action)
             name = build_pod_name(job.metadata.name, action.node, action.replacement)
             try:

@@ -15,8 +15,8 @@ from muster.api.json_fields import read_mapping, read_string
 from muster.backends.kubernetes.pending_warnings import PendingWarnings, with_warning
 from muster.clients.kubernetes.client import Change
 from muster.clients.kubernetes.skipped import SkippedLog
-from muster.collector.memory_shares import MemoryShares, Share
-from muster.collector.pod_directory import Member
+from muster.collector.memory_limits import MemoryLimits, ObjectSize
+from muster.collector.pod_directory import PodIdentity
 from muster.core.facts import ProcessFacts
 from muster.diagnose.kubernetes.pod_facts import derive_process_facts
 from muster.objects.kubernetes.kinds import Object
@@ -44,10 +44,10 @@ class PodEntry:
     unconfirmed_since: float | None = None
 
     @property
-    def share(self) -> Share:
+    def share(self) -> ObjectSize:
         """The pod's share of its namespace's memory."""
         warnings = sum(WARNING_BYTES + 4 * len(warning.message) for warning in self.warnings)
-        return Share(self.pod.namespace, self.pod.memory_bytes + warnings)
+        return ObjectSize(self.pod.namespace, self.pod.memory_bytes + warnings)
 
     @cached_property
     def process(self) -> ProcessFacts:
@@ -82,8 +82,8 @@ _Key = tuple[str, str]
 MEMORY_EXHAUSTED = "the pods of this namespace's jobs use all the memory that muster has for them"
 
 
-def _pod_shares() -> MemoryShares:
-    return MemoryShares(per_namespace=96 * _MIB, total=256 * _MIB, floor=_MIB)
+def _pod_shares() -> MemoryLimits:
+    return MemoryLimits(per_namespace=96 * _MIB, total=256 * _MIB, guaranteed=_MIB)
 
 
 @dataclass
@@ -95,7 +95,7 @@ class PodIndex:
 
     on_change: Callable[[str], None]
     clock: Callable[[], float]
-    shares: MemoryShares = field(default_factory=_pod_shares)
+    shares: MemoryLimits = field(default_factory=_pod_shares)
     _entries: dict[_Key, _Entry] = field(default_factory=dict)
     _positions: dict[str, tuple[_Key, int, int]] = field(default_factory=dict)
     _namespaces: dict[str, str] = field(default_factory=dict)
@@ -197,7 +197,7 @@ class PodIndex:
         current = {newest.pod.uid for node in range(nodes) if (newest := entry.newest(node)) is not None}
         return tuple(surplus for surplus in entry.all() if surplus.pod.uid not in current)
 
-    def find(self, pod_uid: str) -> Member | None:
+    def find(self, pod_uid: str) -> PodIdentity | None:
         """Return the job, node and replacement of an existing pod; None unless it is its node's newest."""
         place = self._positions.get(pod_uid)
         if place is None:
@@ -206,7 +206,7 @@ class PodIndex:
         if self._namespaces.get(job_uid) != namespace:
             return None
         newest = self._entries[namespace, job_uid].newest(node)
-        return Member(job_uid, node, replacement) if newest is not None and newest.pod.uid == pod_uid else None
+        return PodIdentity(job_uid, node, replacement) if newest is not None and newest.pod.uid == pod_uid else None
 
     def _last_observed(self, source: Object) -> PodView | None:
         """Return the last observation of a pod whose owner reference was removed."""

@@ -13,7 +13,7 @@ from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import SERVICES
 from muster.objects.kubernetes.names import build_children_name
 from muster.objects.kubernetes.pods import read_owner_uid
-from muster.render.kubernetes.render import pod_selector
+from muster.render.kubernetes.render import render_pod_selector
 
 
 async def select_pods(job: Job, job_state: JobState, pods: PodIndex, client: Client) -> None:
@@ -30,7 +30,7 @@ def _count_addresses(job: Job, pods: PodIndex) -> int:
 
 
 async def _add_selector(job: Job, client: Client) -> None:
-    namespace, name, selector = job.metadata.namespace, build_children_name(job.metadata.name), pod_selector(job)
+    namespace, name, selector = job.metadata.namespace, build_children_name(job.metadata.name), render_pod_selector(job)
     try:
         stored = await client.get(SERVICES, namespace, name)
         if read_owner_uid(stored) != job.metadata.uid or read_mapping(stored["spec"]).get("selector") == selector:

@@ -13,7 +13,7 @@ from muster.backends.local.processes import AgentProcesses, AgentStart
 from muster.backends.local.stop_request import merge_stop_request
 from muster.backends.local.storage import code_folder
 from muster.collector.store import RankStore
-from muster.collector.trust.attempt_credentials import with_credentials
+from muster.collector.trust.attempt_credentials import add_credentials
 from muster.core.actions import (
     Action,
     CreateNode,
@@ -88,7 +88,7 @@ class LocalBackend:
             node=node,
             name=self.layout.node_name(node),
             process=self.processes.facts(node),
-            agent=self.store.agent(job.metadata.uid, node),
+            agent=self.store.get_agent(job.metadata.uid, node),
             command=sent_command.command if sent_command else None,
             command_sent_at=sent_command.at if sent_command else None,
         )
@@ -96,7 +96,7 @@ class LocalBackend:
     async def _create(self, action: CreateNode) -> None:
         # Drop the previous agent's reports and commands.
         if action.replacement > 0:
-            self.store.replace(self.job.metadata.uid, action.node)
+            self.store.reset_node(self.job.metadata.uid, action.node)
             self._sent_commands.pop(action.node, None)
         self.write_token(action.node, action.replacement)
         await self.processes.start(
@@ -111,12 +111,12 @@ class LocalBackend:
         )
 
     def _send(self, action: SendCommand) -> None:
-        command = with_credentials(self.job, action.command, self.seed)
+        command = add_credentials(self.job, action.command, self.seed)
         for node in action.nodes:
             entry = self._sent_commands.get(node)
             if entry is None or entry.command != action.command:
                 self._sent_commands[node] = _SentCommand(action.command, self.clock())
-            self.store.send(self.job.metadata.uid, node, command)
+            self.store.set_command(self.job.metadata.uid, node, command)
 
 
 def agent_command(python: str, layout: RunLayout, action: CreateNode, job: Job) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from muster.api.spec.job import Job
-from muster.render.agent_plan import resolve_procs
+from muster.render.agent_plan import choose_procs_per_node
 
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 
@@ -26,7 +26,7 @@ def machine_gpus(environment: Mapping[str, str], devices: Path) -> tuple[str, ..
 
 def with_procs(job: Job, gpus: int) -> Job:
     """Resolve `procsPerNode: Auto`: the machine's GPUs divided by the nodes, at least 1."""
-    procs = resolve_procs(job, gpus // job.spec.max_nodes)
+    procs = choose_procs_per_node(job, gpus // job.spec.max_nodes)
     return job.model_copy(update={"spec": job.spec.model_copy(update={"procs_per_node": procs})})
 
 

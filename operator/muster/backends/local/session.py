@@ -19,17 +19,17 @@ from muster.backends.local.layout import RunLayout, make_folders
 from muster.backends.local.process_tree import kill_marked
 from muster.backends.local.processes import AgentProcesses, OnLine
 from muster.collector.collector import Collector
-from muster.collector.heartbeat import heartbeat_seconds
-from muster.collector.pod_directory import Member
+from muster.collector.heartbeat import compute_heartbeat_seconds
+from muster.collector.pod_directory import PodIdentity
 from muster.collector.store import RankStore
 from muster.collector.trust.attempt_credentials import SEED_BYTES
-from muster.collector.trust.certificate import issue
+from muster.collector.trust.certificate import issue_certificate
 from muster.collector.trust.keys import read_keys
-from muster.collector.trust.tokens import LocalIssuer, PodClaim, Verifier
+from muster.collector.trust.tokens import LocalTokenIssuer, PodClaim, TokenVerifier
 from muster.core.members import count_nodes_with_spares, has_fixed_members
 from muster.core.reports.check import JobShape
 from muster.core.world import compute_world_size, get_procs_per_node
-from muster.render.agent_archive import agent_archive
+from muster.render.agent_archive import build_agent_archive
 from muster.render.agent_plan import render_plan
 from muster_worker.agent.unpacked_archive import unpack
 from muster_worker.contract import wire
@@ -58,17 +58,17 @@ class _Tokens:
     job: Job
     layout: RunLayout
     clock: Callable[[], float]
-    issuer: LocalIssuer = field(default_factory=lambda: LocalIssuer(_ISSUER, TOKEN_AUDIENCE))
-    _members: dict[str, Member] = field(default_factory=dict)
+    issuer: LocalTokenIssuer = field(default_factory=lambda: LocalTokenIssuer(_ISSUER, TOKEN_AUDIENCE))
+    _members: dict[str, PodIdentity] = field(default_factory=dict)
 
-    def find(self, pod_uid: str) -> Member | None:
+    def find(self, pod_uid: str) -> PodIdentity | None:
         """Return the node and the replacement that a token belongs to."""
         return self._members.get(pod_uid)
 
     def write(self, node: int, replacement: int) -> None:
         """Create the token file of a node's agent process, readable by this user only."""
         uid = f"{self.job.metadata.uid}-{node}-{replacement}"
-        self._members[uid] = Member(self.job.metadata.uid, node, replacement)
+        self._members[uid] = PodIdentity(self.job.metadata.uid, node, replacement)
         claim = PodClaim(self.job.metadata.namespace, self.layout.node_name(node), uid)
         path = self.layout.node(node).token
         path.unlink(missing_ok=True)
@@ -76,8 +76,8 @@ class _Tokens:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(self.issuer.issue(claim, self.clock(), _RUN_SECONDS))
 
-    def verifier(self) -> Verifier:
-        return Verifier(_ISSUER, TOKEN_AUDIENCE, read_keys(self.issuer.jwks()))
+    def verifier(self) -> TokenVerifier:
+        return TokenVerifier(_ISSUER, TOKEN_AUDIENCE, read_keys(self.issuer.make_jwks()))
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ async def open_session(
     link_channels(layout, count_nodes_with_spares(job), folders)
     tokens, store = _Tokens(job, layout, clock), RankStore()
     has_fixed_ranks = has_fixed_members(job)
-    store.register(
+    store.register_job(
         JobShape(
             job.metadata.uid,
             count_nodes_with_spares(job),
@@ -109,13 +109,13 @@ async def open_session(
             has_fixed_ranks=has_fixed_ranks,
         )
     )
-    changed = store.changed(job.metadata.uid)
-    certificate = issue([COLLECTOR_HOST], clock(), _RUN_SECONDS)
+    changed = store.get_change_event(job.metadata.uid)
+    certificate = issue_certificate([COLLECTOR_HOST], clock(), _RUN_SECONDS)
     collector = Collector(
         store=store, verifier=tokens.verifier(), directory=tokens, certificate=certificate, clock=clock
     )
     url = await collector.start(COLLECTOR_HOST)
-    collector.lead(lambda: True)
+    collector.start_leading(lambda: True)
     try:
         _write_files(job, layout, machine, url, certificate.authority)
         processes = AgentProcesses(clock, on_line, changed.set)
@@ -141,13 +141,13 @@ def _backend(machine: Machine, processes: AgentProcesses, store: RankStore, toke
         store=store,
         write_token=tokens.write,
         clock=tokens.clock,
-        heartbeat_seconds=heartbeat_seconds(count_nodes_with_spares(job)),
+        heartbeat_seconds=compute_heartbeat_seconds(count_nodes_with_spares(job)),
         seed=secrets.token_bytes(SEED_BYTES),
     )
 
 
 def _write_files(job: Job, layout: RunLayout, machine: Machine, url: str, authority: str) -> None:
-    layout.archive.write_bytes(agent_archive())
+    layout.archive.write_bytes(build_agent_archive())
     # Agents and ranks share the modules that Python compiles when it first imports them.
     unpack(str(layout.archive), str(layout.agent))
     # Nodes on one machine can't be cut off from each other.

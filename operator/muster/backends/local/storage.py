@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from muster.api.spec.job import Job
 from muster.backends.local.layout import RunLayout
 from muster.render.storage.git_token import GIT_TOKEN_VARIABLE
-from muster.render.storage.storage_plan import StoragePlan, storage_plan
+from muster.render.storage.storage_plan import StoragePlan, make_storage_plan
 from muster.storage.code import download_code
 from muster.storage.dependencies import StorageDependencies
-from muster.storage.node_folders import NodeFolders, folders_below
+from muster.storage.node_folders import NodeFolders, make_node_folders
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def local_plan(job: Job, overrides: Collection[str]) -> StoragePlan | None:
     """Return the plan of downloads and uploads, without the channels in `overrides`; None if there is nothing to do."""
-    plan = storage_plan(job)
+    plan = make_storage_plan(job)
     if plan is None:
         return None
     plan = replace(plan, channels=tuple(channel for channel in plan.channels if channel.name not in overrides))
@@ -65,7 +65,7 @@ def download_inputs(plan: StoragePlan, layout: RunLayout, report: Callable[[str]
         download_node(
             StoragePlan(plan.job, plan.nodes, channels=sharded),
             node,
-            folders_below(_sharded_folder(layout, node)),
+            make_node_folders(_sharded_folder(layout, node)),
             None,
             dependencies,
         )
@@ -77,7 +77,9 @@ def downloaded_folders(plan: StoragePlan | None, layout: RunLayout) -> dict[str,
         return {}
     return {
         channel.name: tuple(
-            (folders_below(_sharded_folder(layout, node)) if channel.is_sharded else _shared_folders(layout)).channels
+            (
+                make_node_folders(_sharded_folder(layout, node)) if channel.is_sharded else _shared_folders(layout)
+            ).channels
             / channel.name
             for node in range(plan.nodes)
         )
@@ -88,15 +90,15 @@ def downloaded_folders(plan: StoragePlan | None, layout: RunLayout) -> dict[str,
 @contextmanager
 def sync(plan: StoragePlan | None, layout: RunLayout, report: Callable[[str], object]) -> Iterator[None]:
     """Handle the agents' requests for uploads to S3 while the `with` block runs."""
-    if plan is None or not plan.uploads:
+    if plan is None or not plan.has_uploads:
         yield
         return
     from muster.storage.node_sync import NodeSync
-    from muster.storage.sync_server import serve
+    from muster.storage.sync_server import serve_sync
 
     reader, writer = os.pipe()
     node_sync = NodeSync(plan, _shared_folders(layout), _dependencies(report))
-    thread = Thread(target=serve, args=(node_sync, layout.sync, reader), name="sync", daemon=True)
+    thread = Thread(target=serve_sync, args=(node_sync, layout.sync, reader), name="sync", daemon=True)
     thread.start()
     try:
         yield
@@ -124,10 +126,14 @@ def _sharded_folder(layout: RunLayout, node: int) -> Path:
 def _dependencies(report: Callable[[str], object]) -> StorageDependencies:
     @cache
     def client() -> S3Client:
-        from muster.storage.s3.bucket import s3_client
+        from muster.storage.s3.bucket import make_s3_client
 
-        return s3_client()
+        return make_s3_client()
 
     return StorageDependencies(
-        client=client, sleep=time.sleep, clock=time.time, report=report, git_token=os.environ.get(GIT_TOKEN_VARIABLE)
+        get_s3_client=client,
+        sleep=time.sleep,
+        clock=time.time,
+        report=report,
+        git_token=os.environ.get(GIT_TOKEN_VARIABLE),
     )

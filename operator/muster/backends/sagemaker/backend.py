@@ -23,8 +23,8 @@ from muster.core.training_job.attempt_state import find_requested_attempt, get_s
 from muster.core.training_job.decide import CreateTrainingJob, DeleteTrainingJob
 from muster.core.training_job.facts import FAILED, Location, TrainingFacts, TrainingJob
 from muster.core.training_job.name import build_training_job_name
-from muster.render.sagemaker.notes import training_notes
-from muster.render.sagemaker.rank_reports import launchers_identify_ranks, may_report
+from muster.render.sagemaker.job_warnings import make_training_warnings
+from muster.render.sagemaker.rank_reports import are_rank_numbers_unique, can_ranks_report
 
 FINAL_LOG_SECONDS = 30.0
 """Wait at most this long for the last log lines of a training job, which may never arrive."""
@@ -100,7 +100,7 @@ class SageMakerBackend:
         return replace(
             self._facts(metadata, previous, spec_location(job), job_state, observed),
             unrecorded_attempt=result,
-            warnings=training_notes(job),
+            warnings=make_training_warnings(job),
             has_finalizer=has_finalizer,
             agents=() if attempt is None else self.rank_reports.agents(uid, attempt),
             remaining_names=remaining_training_jobs(metadata, previous, job_state.deleted),
@@ -203,8 +203,8 @@ class SageMakerBackend:
             training.name,
             place,
             is_over=training.is_over,
-            has_failed=training.status == FAILED and launchers_identify_ranks(job),
-            has_reports=may_report(job),
+            has_failed=training.status == FAILED and are_rank_numbers_unique(job),
+            has_reports=can_ranks_report(job),
         )
         self.rank_reports.follow(source, partial(self.wake, job.metadata.uid))
 

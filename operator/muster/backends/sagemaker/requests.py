@@ -26,24 +26,24 @@ from muster.clients.aws.threads import in_own_thread
 from muster.core.training_job.name import build_training_job_name
 from muster.objects.aws.errors import AccessDenied, NotFound, Unavailable
 from muster.objects.aws.place import Place
-from muster.render.sagemaker.image_facts import image_facts
-from muster.render.sagemaker.request.identity import job_tags
+from muster.render.sagemaker.image_facts import load_image_facts
+from muster.render.sagemaker.request.identity import make_job_tags
 from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.settings import RequestSettings
-from muster.render.sagemaker.request.shared_code import contains_uri, shared_uri, with_uri
+from muster.render.sagemaker.request.shared_code import contains_uri, get_shared_uri, replace_uri
 from muster.render.sagemaker.request.training_request import Archive, TrainingRequest
 from muster.render.storage.errors import GIT_TOO_SLOW, StorageError
 from muster.render.storage.git_folder import GIT_FIELD
-from muster.render.storage.source_archive import SourceArchive, members_of, pack
+from muster.render.storage.source_archive import SourceArchive, make_members, pack_files
 from muster.render.storage.source_files import (
     MAX_BYTES,
     SourceFile,
     SourceFiles,
     check_files,
-    from_texts,
-    source_refused,
+    make_files,
+    make_source_refused_error,
 )
-from muster.render.storage.storage_plan import git_folder
+from muster.render.storage.storage_plan import make_git_folder
 from muster.storage.archive.confinement import Limits
 from muster.storage.archive.isolated_archive import make_archive
 from muster.storage.archive.messages import ArchiveRequest
@@ -113,8 +113,8 @@ class RequestPreparer:
         role = get_sagemaker_block(job.spec).role or ""
         name = build_training_job_name(job.metadata, attempt)
         # Use the configured role's account, even if the operator's credentials have changed.
-        settings = RequestSettings(place.region, parse_account_id(role), name, tags=job_tags(job, attempt))
-        rendered: TrainingRequest = render_request(job, settings, image_facts())
+        settings = RequestSettings(place.region, parse_account_id(role), name, tags=make_job_tags(job, attempt))
+        rendered: TrainingRequest = render_request(job, settings, load_image_facts())
         if rendered.archive is None:
             return rendered.body
         for uri, content in rendered.archive.objects.items():
@@ -158,7 +158,7 @@ class RequestPreparer:
 
     async def _archive_request(self, namespace: str, git: GitSource, archive: Archive) -> ArchiveRequest:
         return ArchiveRequest(
-            repository=git_folder(git),
+            repository=make_git_folder(git),
             limits=LIMITS,
             fetch_seconds=FETCH_SECONDS,
             added=archive.files,
@@ -170,7 +170,7 @@ class RequestPreparer:
         self, job: Job, rendered: TrainingRequest, archive: Archive, packed: SourceArchive, file: BinaryIO, place: Place
     ) -> Mapping[str, object]:
         block = job.spec.sagemaker
-        shared = shared_uri(archive.uri, rendered.training_job, packed)
+        shared = get_shared_uri(archive.uri, rendered.training_job, packed)
         # with `rankReports: Off`, keep the request exactly as the SageMaker SDK's
         is_shared = (block is None or block.rank_reports != "Off") and contains_uri(rendered.body, archive.uri)
         if not is_shared:
@@ -178,7 +178,7 @@ class RequestPreparer:
             return rendered.body
         if not await self._is_uploaded(shared, packed.checksum, place):
             await self._send_bytes(shared, file, packed.checksum, archive.kms_key, place)
-        return with_uri(rendered.body, archive.uri, shared)
+        return replace_uri(rendered.body, archive.uri, shared)
 
     async def _is_uploaded(self, uri: str, checksum: str, place: Place) -> bool:
         """Whether S3 has this object with the same content: other users may write to the bucket."""
@@ -219,12 +219,14 @@ class RequestPreparer:
             return {}
         if source.config_map is not None:
             return await self.read_config_map(job.metadata.namespace, source.config_map.name)
-        return {} if source.inline is None else from_texts(source.inline.files)
+        return {} if source.inline is None else make_files(source.inline.files)
 
 
 async def _pack_with_added_files(code: SourceFiles, archive: Archive, into: BinaryIO) -> SourceArchive:
     conflict = min(code.keys() & archive.files.keys(), default=None)
     if conflict is not None:
-        raise source_refused("spec.source", f"{quote(conflict)} is the name of a file that muster adds; rename it")
+        raise make_source_refused_error(
+            "spec.source", f"{quote(conflict)} is the name of a file that muster adds; rename it"
+        )
     files = {**code, **{path: SourceFile(data) for path, data in archive.files.items()}}
-    return await in_own_thread(lambda: pack(members_of(check_files(files, "spec.source")), into))
+    return await in_own_thread(lambda: pack_files(make_members(check_files(files, "spec.source")), into))

@@ -22,8 +22,8 @@ from muster.cli.board.view import (
     format_mebibytes,
     format_metrics,
     format_pace,
-    node_rows,
-    rank_rows,
+    make_node_rows,
+    make_rank_rows,
 )
 from muster.core.failure.rank_output import sanitize_line
 
@@ -69,7 +69,7 @@ RANK_COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "br
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of the ranks; `width` in terminal cells, with the gap after it."""
+    """A column of the table of ranks. `width` is in terminal cells, with the gap after the column."""
 
     title: str
     cells: tuple[Text, ...]
@@ -78,7 +78,7 @@ class _Column:
 
 def draw_board(view: View, width: int, height: int) -> RenderableType:
     """Draw the board for a terminal of `width` columns and `height` lines."""
-    rows = rank_rows(view)
+    rows = make_rank_rows(view)
     parts: list[RenderableType] = [_draw_header(view), _draw_message(view)]
     history = [
         *(Text(line, style="yellow", overflow="ellipsis", no_wrap=True) for line in format_source(view.status)),
@@ -99,11 +99,11 @@ def draw_board(view: View, width: int, height: int) -> RenderableType:
 def _draw_rows(rows: tuple[RankRow, ...], width: int, height: int) -> RenderableType:
     lines_left = max(1, height - _FIXED_LINES)
     by_rank = len(rows) <= min(MAX_RANK_ROWS, lines_left)
-    return _draw_rank_table(rows, width) if by_rank else _draw_node_table(node_rows(rows), lines_left)
+    return _draw_rank_table(rows, width) if by_rank else _draw_node_table(make_node_rows(rows), lines_left)
 
 
-def rank_colour(rank: int) -> str:
-    """The colour of a rank."""
+def get_rank_colour(rank: int) -> str:
+    """Return the colour of a rank."""
     return RANK_COLOURS[rank % len(RANK_COLOURS)]
 
 
@@ -164,14 +164,14 @@ def _build_column(title: str, rows: tuple[RankRow, ...]) -> _Column:
 
 
 def _draw_node_table(rows: tuple[NodeRow, ...], lines_left: int) -> RenderableType:
-    shown = rows if len(rows) <= lines_left else _sort_problems_first(rows)[: lines_left - 1]
+    shown_rows = rows if len(rows) <= lines_left else _sort_problems_first(rows)[: lines_left - 1]
     cells = [
-        (Text(row.node), _format_states(row), _format_count(row.step), _format_behind(row.behind)) for row in shown
+        (Text(row.node), _format_states(row), _format_count(row.step), _format_behind(row.behind)) for row in shown_rows
     ]
     table = _draw_table(("NODE", "RANKS", "STEP", "BEHIND"), ("STEP", "BEHIND"), cells)
-    if len(shown) == len(rows):
+    if len(shown_rows) == len(rows):
         return table
-    return Group(table, Text(f"and {pluralize(len(rows) - len(shown), 'more node')}", style="dim"))
+    return Group(table, Text(f"and {pluralize(len(rows) - len(shown_rows), 'more node')}", style="dim"))
 
 
 def _sort_problems_first(rows: tuple[NodeRow, ...]) -> tuple[NodeRow, ...]:
@@ -205,7 +205,7 @@ def _format_behind(value: int | None) -> Text:
 
 
 _RANK_CELLS: Mapping[str, Callable[[RankRow], Text]] = {
-    "RANK": lambda row: Text(str(row.rank), style=rank_colour(row.rank)),
+    "RANK": lambda row: Text(str(row.rank), style=get_rank_colour(row.rank)),
     "NODE": lambda row: Text(row.node),
     "STATE": lambda row: _format_state(row.state),
     "PID": lambda row: _format_count(row.pid),

@@ -19,9 +19,9 @@ _DEVICES = {GPU: "GPU", AMD_GPU: "GPU", NEURON_CORE: "Neuron-core", NEURON: "Neu
 
 
 def format_goodput(status: Status) -> tuple[str, ...]:
-    """Format the productive share of the time and what the rest was lost to, largest loss first.
+    """Format the productive share of the time and the causes of the lost time, largest loss first.
 
-    The result is empty while nothing is known.
+    The result is empty while the share is unknown.
     """
     goodput = status.goodput
     if goodput is None or goodput.ratio is None:

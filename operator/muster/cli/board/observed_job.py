@@ -58,7 +58,7 @@ def read_observed_job(resource: Object) -> ObservedJob:
 
 
 def _read_printable_status(fields: JSON) -> Status:
-    """Read the status without characters that a terminal obeys: users who may edit it can write any text."""
+    """Read the status without control characters: users who may edit it can write any text."""
     return Status() if find_size_problem(fields) is not None else read_status({"status": _make_printable(fields)})
 
 
@@ -70,23 +70,28 @@ def _make_printable(value: JSON) -> JSON:
     return [_make_printable(item) for item in value] if isinstance(value, list) else value
 
 
-def build_view(observed: ObservedJob, now: float) -> View:
+def build_view(observed_job: ObservedJob, now: float) -> View:
     """Build the board's view at `now` (Unix seconds)."""
-    return View(observed.name, procs_per_node(observed.status), observed.status, elapsed_seconds(observed, now))
+    return View(
+        observed_job.name,
+        read_procs_per_node(observed_job.status),
+        observed_job.status,
+        compute_elapsed_seconds(observed_job, now),
+    )
 
 
-def procs_per_node(status: Status) -> int:
-    """Ranks on each node, as the operator resolved them; 1 before that."""
+def read_procs_per_node(status: Status) -> int:
+    """Return the number of ranks on each node, as the operator resolved it; 1 before that."""
     nodes = status.nodes.desired if status.nodes is not None else 0
     world = status.ranks.world if status.ranks is not None else 0
     return max(1, world // nodes) if nodes else 1
 
 
-def elapsed_seconds(observed: ObservedJob, now: float) -> float:
-    """Seconds from the start of the ranks, or else from the job's creation, to its end or now."""
-    began = _parse_seconds(observed.status.start_time or "")
-    since = observed.created_at if began is None else began
-    ended = _parse_seconds(observed.status.completion_time or "")
+def compute_elapsed_seconds(observed_job: ObservedJob, now: float) -> float:
+    """Return the seconds from the start of the ranks, or else from the job's creation, until the job's end or now."""
+    began = _parse_seconds(observed_job.status.start_time or "")
+    since = observed_job.created_at if began is None else began
+    ended = _parse_seconds(observed_job.status.completion_time or "")
     until = now if ended is None else ended
     return 0.0 if since is None else max(0.0, until - since)
 

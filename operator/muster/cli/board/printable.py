@@ -1,4 +1,4 @@
-"""Text that a terminal shows as it is. Pure."""
+"""Remove control characters from text for a terminal. Pure."""
 
 
 def replace_unprintable(text: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from muster.cli.board.board import rank_colour
+from muster.cli.board.board import get_rank_colour
 
 _PREFIX = re.compile(r"\[(?:rank (?P<rank>\d{1,9})|(?P<source>[a-z]+(?:\.[a-z]+)?))\] ?")
 
@@ -34,7 +34,7 @@ def parse_line(node: str, line: str) -> OutputLine:
     return OutputLine(node, match["source"], None, text)
 
 
-def is_wanted(line: OutputLine, ranks: AbstractSet[int]) -> bool:
+def should_show(line: OutputLine, ranks: AbstractSet[int]) -> bool:
     """Whether to show the line; `ranks` are the requested ranks. If there are none, show all ranks and launchers."""
     return not ranks or line.rank in ranks
 
@@ -43,7 +43,7 @@ def format_coloured(line: OutputLine) -> Text:
     """Format the line for a terminal: a coloured prefix, the text in its own colours, without cursor movements."""
     text = Text.from_ansi(line.text.replace("\r", ""))
     if line.rank is not None:
-        return Text.assemble((f"[rank {line.rank}] ", rank_colour(line.rank)), text)
+        return Text.assemble((f"[rank {line.rank}] ", get_rank_colour(line.rank)), text)
     return Text.assemble((f"[{line.node} {line.source}] ", "dim"), text)
 
 

@@ -8,7 +8,7 @@ from muster.api.status.status import Status
 from muster.core.members import describe_replaced_members, find_replaced_members
 
 MAX_LINES = 3
-"""The number of restarts that are listed; earlier ones are counted in one more line."""
+"""The number of restarts that the board lists. One more line counts the earlier ones."""
 
 
 def format_restarts(status: Status) -> tuple[str, ...]:

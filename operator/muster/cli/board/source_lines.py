@@ -6,5 +6,5 @@ from muster.api.status.status import Status
 
 
 def format_source(status: Status) -> tuple[str, ...]:
-    """Say that the ranks run other code than the spec's; empty if they don't."""
+    """Return a line if the ranks run other code than the spec's; empty otherwise."""
     return () if status.source is None else (f"the ranks run the edited code of ConfigMap {status.source.config_map}",)

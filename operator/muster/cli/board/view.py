@@ -56,16 +56,16 @@ class NodeRow:
     behind: int | None
 
 
-def rank_rows(view: View) -> tuple[RankRow, ...]:
-    """A row for every rank, in order."""
-    states = rank_states(view.status)
-    reports = _rank_reports(view.facts)
-    steps = {rank: report.step for rank, report in reports.items()} if view.facts else rank_steps(view.status)
+def make_rank_rows(view: View) -> tuple[RankRow, ...]:
+    """Return a row for every rank, in order."""
+    states = read_rank_states(view.status)
+    reports = _get_rank_reports(view.facts)
+    steps = {rank: report.step for rank, report in reports.items()} if view.facts else read_rank_steps(view.status)
     if not any(steps.values()):
         # all ranks at step 0: the training does not use torch optimizers
         steps = {}
-    behind = _steps_behind(view, states) if view.facts else _slowest_steps_behind(view.status, steps)
-    notes = _rank_notes(view)
+    behind = _compute_steps_behind(view, states) if view.facts else _find_slowest_behind(view.status, steps)
+    notes = _make_rank_notes(view)
     members = parse_members(view.status.members or "", MAX_NODES_WITH_SPARES) or ()
     # A user may have edited the number.
     world = min(view.status.ranks.world, MAX_RANKS) if view.status.ranks else 0
@@ -92,7 +92,7 @@ def _find_node(members: Sequence[int], node_rank: int) -> int:
     return members[node_rank] if node_rank < len(members) else node_rank
 
 
-def node_rows(rows: tuple[RankRow, ...]) -> tuple[NodeRow, ...]:
+def make_node_rows(rows: tuple[RankRow, ...]) -> tuple[NodeRow, ...]:
     """Summarize the rows by node, for jobs with more ranks than fit on a screen."""
     grouped: dict[str, list[RankRow]] = {}
     for row in rows:
@@ -108,21 +108,21 @@ def node_rows(rows: tuple[RankRow, ...]) -> tuple[NodeRow, ...]:
     return tuple(result)
 
 
-def rank_states(status: Status) -> dict[int, str]:
+def read_rank_states(status: Status) -> dict[int, str]:
     """Return each rank's state, from the ranges in the status."""
     if status.ranks is None:
         return {}
     return {rank: entry.state for entry in status.ranks.by_state for rank in _expand_ranges(entry.ranks)}
 
 
-def rank_steps(status: Status) -> dict[int, int | None]:
+def read_rank_steps(status: Status) -> dict[int, int | None]:
     """Return the steps of the slowest ranks, from the ranges in the status."""
     if status.ranks is None:
         return {}
     return {rank: entry.step for entry in status.ranks.by_step for rank in _expand_ranges(entry.ranks)}
 
 
-def _slowest_steps_behind(status: Status, steps: Mapping[int, int | None]) -> Mapping[int, int]:
+def _find_slowest_behind(status: Status, steps: Mapping[int, int | None]) -> Mapping[int, int]:
     """Return how many steps the slowest rank is behind; the status has no times for the steps of other ranks."""
     slowest = status.progress.slowest_rank if status.progress else None
     step = steps.get(slowest) if slowest is not None else None
@@ -138,12 +138,12 @@ def _expand_ranges(ranges: str) -> Iterator[int]:
             yield from range(int(ends[1]), int(ends[2] or ends[1]) + 1)
 
 
-def _rank_reports(facts: JobFacts | None) -> dict[int, RankReport]:
+def _get_rank_reports(facts: JobFacts | None) -> dict[int, RankReport]:
     nodes = facts.nodes if facts else ()
     return {rank.report.rank: rank.report for node in nodes if node.agent for rank in node.agent.ranks}
 
 
-def _steps_behind(view: View, states: Mapping[int, str]) -> Mapping[int, int]:
+def _compute_steps_behind(view: View, states: Mapping[int, str]) -> Mapping[int, int]:
     pace = view.status.progress.steps_per_second if view.status.progress else None
     agents = [node.agent for node in view.facts.nodes if node.agent] if view.facts else []
     counts = (read_step_count(rank, agent.last_report_at) for agent in agents for rank in agent.ranks)
@@ -151,17 +151,17 @@ def _steps_behind(view: View, states: Mapping[int, str]) -> Mapping[int, int]:
     return compare_step_counts(running, pace)
 
 
-def _rank_notes(view: View) -> dict[int, str]:
+def _make_rank_notes(view: View) -> dict[int, str]:
     """Return the note of each rank: how it ended, else its metrics, else its last line."""
     notes = dict(view.last_lines)
-    for rank, metrics in _rank_metrics(view.facts).items():
+    for rank, metrics in _get_rank_metrics(view.facts).items():
         notes[rank] = "  ".join(f"{name} {format_number(value)}" for name, value in sorted(metrics.items()))
     for detail in view.status.ranks.details if view.status.ranks else ():
-        notes[detail.rank] = _detail_note(detail)
+        notes[detail.rank] = _make_detail_note(detail)
     return notes
 
 
-def _detail_note(detail: RankDetail) -> str:
+def _make_detail_note(detail: RankDetail) -> str:
     # muster stopped the rank: show what the rank was doing
     if detail.state == "Stopped" and detail.activity:
         return f"was in {detail.activity}"
@@ -170,7 +170,7 @@ def _detail_note(detail: RankDetail) -> str:
     return " · ".join(part for part in (cause, detail.message or detail.reason) if part)
 
 
-def _rank_metrics(facts: JobFacts | None) -> dict[int, dict[str, float]]:
+def _get_rank_metrics(facts: JobFacts | None) -> dict[int, dict[str, float]]:
     result: dict[int, dict[str, float]] = {}
     for node in facts.nodes if facts else ():
         for metric in node.agent.metrics if node.agent else ():

@@ -49,7 +49,7 @@ CHECK_VALUE = f"before the ranks start, at most {CHECK_SECONDS:.0f} s"
 """The value that `muster explain` shows for the network check."""
 
 
-def variable_reason(launcher: str, name: str) -> tuple[str, str]:
+def find_variable_reason(launcher: str, name: str) -> tuple[str, str]:
     """Return a variable's source and reason. Raises `KeyError` for a variable that the agent never sets."""
     for beginning, reason in _PREFIXES:
         if name not in _VARIABLES and name.startswith(beginning):
@@ -57,6 +57,6 @@ def variable_reason(launcher: str, name: str) -> tuple[str, str]:
     return {**_VARIABLES, **_INTERFACES, **find_launcher(launcher).variables}[name]
 
 
-def part_reason(launcher: str, part: str) -> tuple[str, str]:
+def find_part_reason(launcher: str, part: str) -> tuple[str, str]:
     """Return the source of a part of a node's command, and the part's reason. Raises `KeyError` for an unknown part."""
     return {**_PARTS, **find_launcher(launcher).options}[part]

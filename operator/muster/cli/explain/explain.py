@@ -12,10 +12,10 @@ from rich.text import Text
 
 from muster.api.config.operator import OperatorConfig
 from muster.api.spec.job import Job
-from muster.cli.backends import commands_of
+from muster.cli.backends import get_commands
 from muster.cli.errors import BadInput
 from muster.cli.explain.explanation import Explanation
-from muster.cli.render.render import one_line
+from muster.cli.render.render import escape_line
 
 _SHOWN_CHARS = 60
 """Maximum number of characters of a value on a terminal."""
@@ -41,7 +41,7 @@ def explain_job(job: Job, node: int, config: OperatorConfig | None = None) -> No
     if node >= job.spec.max_nodes:
         spares = "; its spares have the same pod as node 0" if job.spec.spares else ""
         raise BadInput(f"--node {node}: the job has the nodes 0 to {job.spec.max_nodes - 1}{spares}")
-    result = commands_of(job).explain(job, node, config)
+    result = get_commands(job).explain(job, node, config)
     console = Console(file=sys.stdout, highlight=False)
     if console.is_terminal:
         console.print(*build_tables(result))
@@ -65,17 +65,17 @@ def format_plain_text(entries: Sequence[Explanation]) -> str:
             cells = (setting, _BELOW if is_long else value, *other_cells)
             line = "  ".join(text.ljust(width) for text, width in zip(cells, widths, strict=True))
             lines.append(f"  {line}".rstrip())
-            lines += _fold(value) if is_long else ()
+            lines += _fold_value(value) if is_long else ()
     return "\n".join(lines) + "\n"
 
 
-def _fold(value: str) -> list[str]:
+def _fold_value(value: str) -> list[str]:
     starts = range(0, len(value), _FOLD_CHARS)
     return [f"{_BELOW_INDENT}{value[start : start + _FOLD_CHARS]}" for start in starts]
 
 
 def _format_cells(entry: Explanation) -> tuple[str, str, str, str]:
-    return entry.setting, one_line(entry.value), entry.source, entry.why
+    return entry.setting, escape_line(entry.value), entry.source, entry.reason
 
 
 def build_tables(entries: Sequence[Explanation]) -> list[RenderableType]:

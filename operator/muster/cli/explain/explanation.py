@@ -11,4 +11,4 @@ class Explanation:
     setting: str
     value: str
     source: str
-    why: str
+    reason: str

@@ -7,24 +7,24 @@ from collections.abc import Mapping
 
 from muster.api.document import JSON
 from muster.api.spec.job import Job
-from muster.cli.explain.agent_reasons import CHECK_VALUE, part_reason, variable_reason
+from muster.cli.explain.agent_reasons import CHECK_VALUE, find_part_reason, find_variable_reason
 from muster.cli.explain.explanation import Explanation
 from muster.cli.explain.launch_preview import (
     HOOK_VARIABLES,
     LaunchPreview,
-    added_variables,
-    command_parts,
+    explain_warm_start,
+    list_added_variables,
+    list_command_parts,
     preview_launch,
-    warm_start,
 )
 from muster.cli.render.render import PLACEHOLDERS, simulate_apply
 from muster.core.instances import describe_instance
 from muster.render.agent_plan import render_plan
-from muster.render.kubernetes.devices import with_procs
-from muster.render.kubernetes.machine_type import machine_type
+from muster.render.kubernetes.devices import resolve_procs_per_node
+from muster.render.kubernetes.machine_type import find_machine_type
 from muster.render.kubernetes.pod_patch import PodPatch, merge_patches
-from muster.render.kubernetes.pod_patches import PodPatches, pod_patches
-from muster.render.kubernetes.settings import ENTRY_SEPARATOR, settings
+from muster.render.kubernetes.pod_patches import PodPatches, make_pod_patches
+from muster.render.kubernetes.settings import ENTRY_SEPARATOR, flatten_settings
 from muster_worker.contract.schema import Plan
 
 GROUPS = ("Pod", "Container", "Files", "Environment", "Launcher")
@@ -38,10 +38,10 @@ def explain_node(job: Job, node: int) -> tuple[Explanation, ...]:
 
     Raises `NotRenderable` and `InvalidResource` for a job that can't run on a cluster.
     """
-    applied_job = with_procs(simulate_apply(job))
+    applied_job = resolve_procs_per_node(simulate_apply(job))
     plan = render_plan(applied_job, PLACEHOLDERS.collector_url, "CERTIFICATE")
-    patches = pod_patches(applied_job, node, 0, PLACEHOLDERS)
-    patches_without_template = pod_patches(_without_template(applied_job), node, 0, PLACEHOLDERS)
+    patches = make_pod_patches(applied_job, node, 0, PLACEHOLDERS)
+    patches_without_template = make_pod_patches(_remove_template(applied_job), node, 0, PLACEHOLDERS)
     preview = preview_launch(applied_job, plan, node)
     result = [
         *_explain_instance_type(applied_job, patches.user_patches),
@@ -52,7 +52,7 @@ def explain_node(job: Job, node: int) -> tuple[Explanation, ...]:
     return tuple(sorted(result, key=lambda entry: GROUPS.index(entry.group)))
 
 
-def _without_template(job: Job) -> Job:
+def _remove_template(job: Job) -> Job:
     # The template may set the instance type, without which EFA can't be required.
     network = job.spec.network.model_copy(update={"efa": "Auto"})
     fields = {"image": "IMAGE", "template": {}, "node_overrides": (), "network": network}
@@ -61,7 +61,7 @@ def _without_template(job: Job) -> Job:
 
 def _explain_instance_type(job: Job, user_patches: tuple[PodPatch, ...]) -> list[Explanation]:
     """Explain the node's instance type, on which the pod's requests depend."""
-    machine = machine_type(job, merge_patches(user_patches))
+    machine = find_machine_type(job, merge_patches(user_patches))
     if machine is None:
         return []
     why = "muster doesn't know this type; set devices, EFA and tolerations yourself"
@@ -71,14 +71,14 @@ def _explain_instance_type(job: Job, user_patches: tuple[PodPatch, ...]) -> list
 
 
 def _explain_pod(patches: PodPatches, patches_without_template: PodPatches) -> list[Explanation]:
-    final = settings(merge_patches(patches.all))
+    final = flatten_settings(merge_patches(patches.all))
     result: dict[str, Explanation] = {}  # several folders may share a volume
     for patch in (*patches.defaults, *patches.fixed):
-        for setting, value in settings(patch.fields).items():
+        for setting, value in flatten_settings(patch.fields).items():
             result.setdefault(setting, _explain_setting(setting, value, final, patch, patches.user_patches))
     for patch in patches_without_template.defaults:
-        # These are defaults that muster omits because the user's template sets them, such as a mounted folder.
-        for setting, value in settings(patch.fields).items():
+        # muster omits these defaults, because the user's template sets them, such as a mounted folder.
+        for setting, value in flatten_settings(patch.fields).items():
             if setting in final and setting not in result:
                 result.setdefault(setting, _explain_setting(setting, value, final, patch, patches.user_patches))
     return list(result.values())
@@ -97,7 +97,7 @@ def _explain_setting(
 
 
 def _find_source(setting: str, user_patches: tuple[PodPatch, ...]) -> str:
-    return [owner.source for owner in user_patches if setting in settings(owner.fields)][-1]
+    return [owner.source for owner in user_patches if setting in flatten_settings(owner.fields)][-1]
 
 
 def _split_setting(setting: str) -> tuple[str, str]:
@@ -112,10 +112,10 @@ def _explain_environment(
 ) -> list[Explanation]:
     result: list[Explanation] = []
     user_variables = preview.user_variables
-    for name, value in sorted(added_variables(job, plan, node).items()):
+    for name, value in sorted(list_added_variables(job, plan, node).items()):
         if name not in preview.environment and name not in HOOK_VARIABLES:
             continue  # another variable of the user replaces this one
-        source, why = variable_reason(plan.launcher, name)
+        source, why = find_variable_reason(plan.launcher, name)
         if name in user_variables:
             source, why = _find_source(f"{_TRAINER}env[{name}]", user_patches), _OVERRIDDEN + value
         result.append(Explanation("Environment", name, user_variables.get(name, value), source, why))
@@ -126,10 +126,10 @@ def _explain_launcher(plan: Plan, command: tuple[str, ...]) -> list[Explanation]
     result: list[Explanation] = []
     first = (("network check", CHECK_VALUE),)
     is_checked = plan.network_check and plan.nodes > 1
-    for part, value in (*(first if is_checked else ()), *command_parts(plan, command)):
-        source, why = part_reason(plan.launcher, part)
+    for part, value in (*(first if is_checked else ()), *list_command_parts(plan, command)):
+        source, why = find_part_reason(plan.launcher, part)
         result.append(Explanation("Launcher", part, value, source, why))
-    return [*result, Explanation("Launcher", "warm start", *warm_start(plan))]
+    return [*result, Explanation("Launcher", "warm start", *explain_warm_start(plan))]
 
 
 def _format_value(value: JSON) -> str:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from muster.api.spec.job import Job
 from muster.objects.kubernetes.names import ARCHIVE_KEY
 from muster.render.kubernetes.agent_container import AGENT_FOLDER, RUN_FOLDER
-from muster.render.kubernetes.devices import gpus
+from muster.render.kubernetes.devices import get_gpu_limit
 from muster.render.kubernetes.hardware import TYPE_VARIABLE
-from muster.render.kubernetes.machine_type import machine_type, sagemaker_name
+from muster.render.kubernetes.machine_type import find_machine_type, get_sagemaker_name
 from muster.render.kubernetes.opt_ml import CODE, ROOT
-from muster.render.kubernetes.own_python import agent_python, uses_own_python
-from muster.render.kubernetes.pod_patch import entries, merge_patches, trainer_of
+from muster.render.kubernetes.own_python import get_agent_python, uses_own_python
+from muster.render.kubernetes.pod_patch import get_entries, get_trainer, merge_patches
 from muster.render.kubernetes.user_patches import collect_user_patches
 from muster_worker.contract.schema import Peer, Plan
 from muster_worker.launchers.commands import find_script, user_command
@@ -47,17 +47,17 @@ class LaunchPreview:
 
 def preview_launch(job: Job, plan: Plan, node: int) -> LaunchPreview:
     """Return the launch that the agent of `node` would run."""
-    user_variables = _user_variables(job, node)
+    user_variables = _get_user_variables(job, node)
     context = _build_context(job, plan, node)
     machine_variables = {
-        name: value for name, value in _machine_variables(job, node).items() if name not in user_variables
+        name: value for name, value in _make_machine_variables(job, node).items() if name not in user_variables
     }
     start = find_launcher(plan.launcher).build_example(context, user_variables)
     return LaunchPreview(tuple(start.command), {**start.environment, **machine_variables}, user_variables)
 
 
-def warm_start(plan: Plan) -> tuple[str, str, str]:
-    """Return whether a fork server starts the ranks, the field that sets it, and why."""
+def explain_warm_start(plan: Plan) -> tuple[str, str, str]:
+    """Return whether a fork server starts the ranks, the field that sets it, and the reason."""
     script, source = find_script(plan), "spec.warmStart"
     if isinstance(script, str):
         return "no", source, script
@@ -65,21 +65,21 @@ def warm_start(plan: Plan) -> tuple[str, str, str]:
     return f"if {script.script} imports torch", source, why
 
 
-def added_variables(job: Job, plan: Plan, node: int) -> Mapping[str, str]:
+def list_added_variables(job: Job, plan: Plan, node: int) -> Mapping[str, str]:
     """Return the variables that the agent adds to an empty environment, including those of its hook."""
     context = _build_context(job, plan, node)
     launcher = find_launcher(plan.launcher)
-    result = {**launcher.build_example(context, {}).environment, **_machine_variables(job, node)}
+    result = {**launcher.build_example(context, {}).environment, **_make_machine_variables(job, node)}
     return with_hook(result, context.archive, launcher.hook_scope(plan))
 
 
-def _machine_variables(job: Job, node: int) -> Mapping[str, str]:
+def _make_machine_variables(job: Job, node: int) -> Mapping[str, str]:
     """Return placeholders for values that the agent determines at run time, except the container's GPUs."""
-    return {"SM_NUM_CPUS": "CPUS", "OMP_NUM_THREADS": "CPUS_PER_RANK", "SM_NUM_GPUS": gpus(job, node)}
+    return {"SM_NUM_CPUS": "CPUS", "OMP_NUM_THREADS": "CPUS_PER_RANK", "SM_NUM_GPUS": get_gpu_limit(job, node)}
 
 
-def _user_variables(job: Job, node: int) -> dict[str, str]:
-    variables = entries(trainer_of(merge_patches(collect_user_patches(job, node))), "env")
+def _get_user_variables(job: Job, node: int) -> dict[str, str]:
+    variables = get_entries(get_trainer(merge_patches(collect_user_patches(job, node))), "env")
     return {
         str(variable["name"]): _resolve_value(variable.get("value"), variable.get("valueFrom"))
         for variable in variables
@@ -102,7 +102,7 @@ def _build_context(job: Job, plan: Plan, node: int) -> NodeContext:
         host=container.Host(
             cpus=1,
             gpus=0,
-            instance_type=_instance_type(job, node),
+            instance_type=_find_instance_type(job, node),
             interface="INTERFACE",
             directory=CODE if plan.has_code else ".",
             # Assume a container runtime that forbids ranks to read each other's memory, for which MPICH needs a
@@ -113,17 +113,17 @@ def _build_context(job: Job, plan: Plan, node: int) -> NodeContext:
         run_dir=RUN_FOLDER,
         socket_path=f"{RUN_FOLDER}/agent.sock",
         archive=f"{AGENT_FOLDER}/{ARCHIVE_KEY}",
-        python=agent_python(job) if uses_own_python(job) else "PYTHON",
+        python=get_agent_python(job) if uses_own_python(job) else "PYTHON",
     )
 
 
-def _instance_type(job: Job, node: int) -> str:
-    user_value = _user_variables(job, node).get(TYPE_VARIABLE)
-    machine = machine_type(job, merge_patches(collect_user_patches(job, node)))
-    return user_value or (UNKNOWN_TYPE if machine is None else sagemaker_name(machine))
+def _find_instance_type(job: Job, node: int) -> str:
+    user_value = _get_user_variables(job, node).get(TYPE_VARIABLE)
+    machine = find_machine_type(job, merge_patches(collect_user_patches(job, node)))
+    return user_value or (UNKNOWN_TYPE if machine is None else get_sagemaker_name(machine))
 
 
-def command_parts(plan: Plan, command: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def list_command_parts(plan: Plan, command: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Return the options that muster adds to a node's command, with their values."""
     if not command:
         return ()

@@ -33,12 +33,12 @@ def _find_leaves(path: str, value: JSON) -> Iterator[tuple[str, JSON]]:
             yield from _find_leaves(f"{path}.{name}" if path else name, item)
     elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
         for index, item in enumerate(value):
-            yield from _find_leaves(f"{path}[{_label(item, index)}]", item)
+            yield from _find_leaves(f"{path}[{_make_label(item, index)}]", item)
     else:
         yield path, value
 
 
-def _label(item: JSON, index: int) -> str:
+def _make_label(item: JSON, index: int) -> str:
     names = ("ChannelName", "Name", "Key", "InstanceGroupName", "RuleConfigurationName", "CollectionName")
     result = next((str(item[name]) for name in names if name in item), None) if isinstance(item, dict) else None
     return str(index) if result is None else result
@@ -47,7 +47,7 @@ def _label(item: JSON, index: int) -> str:
 def _explain_field(job: Job, setting: str, value: JSON) -> Explanation:
     result = find_origin(setting)
     text = value if isinstance(value, str) else json.dumps(value)
-    source, why = _find_job_source(job, setting, text) or (result.source, result.why)
+    source, why = _find_job_source(job, setting, text) or (result.source, result.reason)
     return Explanation(result.group, setting, text, source, why)
 
 
@@ -62,13 +62,13 @@ def _find_job_source(job: Job, setting: str, value: str) -> tuple[str, str] | No
     if setting == "HyperParameters.sagemaker_program" and json.loads(value) != start.program:
         return "spec.sagemaker.rankReports", f"this script starts {start.program} and reports on the ranks to muster"
     if setting == "HyperParameters.sagemaker_program" and start.uses_start_script:
-        return "muster", f"{START_SCRIPT} runs the command: {_start_script_reason(job, start)}"
+        return "muster", f"{START_SCRIPT} runs the command: {_explain_start_script(job, start)}"
     if setting.startswith("HyperParameters.sagemaker_") and setting.endswith("_enabled") and block.distribution is None:
         return "spec.launcher", "SageMaker's distribution for this launcher"
     return _find_default_source(job, setting)
 
 
-def _start_script_reason(job: Job, start: Launch) -> str:
+def _explain_start_script(job: Job, start: Launch) -> str:
     if start.start == "Container":
         return "the container has no toolkit"
     is_of_command = job.spec.launcher.chosen_launcher.command_starts_ranks

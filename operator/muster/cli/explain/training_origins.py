@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Origin:
-    """The origin of a request's field. `source` is a field of the job, or `muster`; `why` is the field's purpose."""
+    """The origin of a request's field. `source` is a field of the job, or `muster`; `reason` is the field's purpose."""
 
     group: str
     source: str
-    why: str
+    reason: str
 
 
 GROUPS = ("Job", "Image", "Toolkit", "Data", "Instances", "Debugging")

@@ -27,7 +27,7 @@ from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
 
 @dataclass(frozen=True)
 class JobReference:
-    """The name and namespace of a job; `namespace` None: that of the kubeconfig's context."""
+    """The name and namespace of a job. `namespace` None means that of the kubeconfig's context."""
 
     name: str
     namespace: str | None = None
@@ -45,17 +45,17 @@ class ClusterJob:
         return f"{self.namespace}/{self.name}"
 
 
-def run_on_cluster(wanted: JobReference, work: Callable[[ClusterJob], Awaitable[int]]) -> int:
+def run_on_cluster(reference: JobReference, work: Callable[[ClusterJob], Awaitable[int]]) -> int:
     """Run `work` on the kubeconfig's cluster; return the exit code. Raises `BadInput` with the problem."""
-    check_names(wanted)
-    return asyncio.run(_connect_and_run(wanted, work))
+    check_names(reference)
+    return asyncio.run(_connect_and_run(reference, work))
 
 
-def check_names(wanted: JobReference) -> None:
-    """Raise `BadInput` for invalid names: the API server would only report an unknown path."""
-    if len(wanted.name) > MAX_NAME_CHARS or not re.fullmatch(NAME_PATTERN, wanted.name):
-        raise BadInput(f"{wanted.name!r} is not a job's name: {NAME_MESSAGE}")
-    namespace = wanted.namespace
+def check_names(reference: JobReference) -> None:
+    """Raise `BadInput` for invalid names, for which the API server would only report an unknown path."""
+    if len(reference.name) > MAX_NAME_CHARS or not re.fullmatch(NAME_PATTERN, reference.name):
+        raise BadInput(f"{reference.name!r} is not a job's name: {NAME_MESSAGE}")
+    namespace = reference.namespace
     if namespace is not None and (
         len(namespace) > MAX_NAMESPACE_CHARS or not re.fullmatch(NAMESPACE_PATTERN, namespace)
     ):
@@ -65,13 +65,13 @@ def check_names(wanted: JobReference) -> None:
         )
 
 
-async def _connect_and_run(wanted: JobReference, work: Callable[[ClusterJob], Awaitable[int]]) -> int:
+async def _connect_and_run(reference: JobReference, work: Callable[[ClusterJob], Awaitable[int]]) -> int:
     try:
         client = await Client.connect()
     except NoCluster as problem:
         raise BadInput(str(problem)) from None
     try:
-        target = ClusterJob(client, wanted.namespace or client.namespace, wanted.name)
+        target = ClusterJob(client, reference.namespace or client.namespace, reference.name)
         return await work(target)
     except ApiError as error:
         raise BadInput(explain_api_error(error, target.namespace, target.name)) from None

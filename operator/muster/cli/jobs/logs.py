@@ -14,7 +14,7 @@ from rich.console import Console
 from muster.api.json_fields import read_mapping, read_string
 from muster.api.names import JOB_UID_LABEL
 from muster.cli.board.observed_job import ObservedJob
-from muster.cli.board.rank_lines import format_coloured, format_plain, is_wanted, parse_line
+from muster.cli.board.rank_lines import format_coloured, format_plain, parse_line, should_show
 from muster.cli.errors import BadInput
 from muster.cli.jobs.cluster import ClusterJob, JobReference, run_on_cluster
 from muster.cli.jobs.pod_log import follow_lines, is_pending, read_lines
@@ -34,72 +34,72 @@ class LogSelection:
     tail: int | None = None
 
 
-def show_logs(wanted: JobReference, asked: LogSelection) -> int:
+def show_logs(reference: JobReference, selection: LogSelection) -> int:
     """Print the current lines."""
 
     async def show(target: ClusterJob) -> int:
-        observed = await get_job(target)
-        check_job(asked.ranks, observed)
-        pods = await list_pods(target, observed)
+        observed_job = await get_job(target)
+        check_job_has_logs(selection.ranks, observed_job)
+        pods = await list_pods(target, observed_job)
         if not pods:
-            raise BadInput(f"{target} has no pods{_explain_missing_pods(observed)}")
-        printer = _printer(asked)
+            raise BadInput(f"{target} has no pods{_explain_missing_pods(observed_job)}")
+        printer = _make_printer(selection)
         if all(pod.is_pending for pod in pods):
-            printer.note(observed.status.message)
+            printer.print_note(observed_job.status.message)
         for pod in pods:
             if pod.is_pending:
-                printer.note(f"[{pod.name}] no log yet: the pod is Pending")
+                printer.print_note(f"[{pod.name}] no log yet: the pod is Pending")
             else:
-                await printer.print(pod.name, read_lines(target, pod.name, asked.tail))
+                await printer.print_lines(pod.name, read_lines(target, pod.name, selection.tail))
         return 0
 
-    return run_on_cluster(wanted, show)
+    return run_on_cluster(reference, show)
 
 
-def follow_logs(wanted: JobReference, asked: LogSelection) -> int:
+def follow_logs(reference: JobReference, selection: LogSelection) -> int:
     """Print the current lines and new ones, until the job has ended."""
 
     async def follow(target: ClusterJob) -> int:
-        following = _LogFollower(target, asked, _printer(asked))
+        follower = _LogFollower(target, selection, _make_printer(selection))
         try:
             async with aclosing(watch_job(target)) as jobs:
-                async for observed in jobs:
-                    check_job(asked.ranks, observed)
-                    await following.look(observed)
-                    if observed.is_over:
+                async for observed_job in jobs:
+                    check_job_has_logs(selection.ranks, observed_job)
+                    await follower.update(observed_job)
+                    if observed_job.is_over:
                         break
         except JobDeleted:
-            following.note(f"{target} was deleted")
-        await following.finish()
+            follower.print_note(f"{target} was deleted")
+        await follower.wait_for_end()
         return 0
 
-    return run_on_cluster(wanted, follow)
+    return run_on_cluster(reference, follow)
 
 
 @dataclass(frozen=True)
 class _Printer:
     """Prints the requested lines, and muster's notes on standard error."""
 
-    asked: LogSelection
+    selection: LogSelection
     console: Console
     notes: Console
 
-    async def print(self, pod: str, source: AsyncGenerator[str]) -> None:
+    async def print_lines(self, pod: str, source: AsyncGenerator[str]) -> None:
         """Print all lines of a pod, or why it has no log."""
         try:
             async with aclosing(source) as lines:
                 async for text in lines:
-                    self._print(pod, text)
+                    self._print_line(pod, text)
         except ApiError as error:
-            self.note(f"[{pod}] no log: {error.message}")
+            self.print_note(f"[{pod}] no log: {error.message}")
 
-    def note(self, text: str) -> None:
+    def print_note(self, text: str) -> None:
         """Print a message of muster."""
         self.notes.print(text, markup=False, soft_wrap=True, style="dim")
 
-    def _print(self, pod: str, text: str) -> None:
+    def _print_line(self, pod: str, text: str) -> None:
         line = parse_line(pod, text)
-        if not is_wanted(line, self.asked.ranks):
+        if not should_show(line, self.selection.ranks):
             return
         if self.console.is_terminal:
             self.console.print(format_coloured(line), soft_wrap=True)
@@ -107,9 +107,9 @@ class _Printer:
             self.console.out(format_plain(line), highlight=False)
 
 
-def _printer(asked: LogSelection) -> _Printer:
+def _make_printer(selection: LogSelection) -> _Printer:
     notes = Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False)
-    return _Printer(asked, Console(file=sys.stdout, highlight=False), notes)
+    return _Printer(selection, Console(file=sys.stdout, highlight=False), notes)
 
 
 @dataclass
@@ -117,51 +117,51 @@ class _LogFollower:
     """Follows each pod of the job in a task, from the pod's creation."""
 
     target: ClusterJob
-    asked: LogSelection
+    selection: LogSelection
     printer: _Printer
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _is_over: bool = False
-    _said: str = ""
+    _last_note: str = ""
 
-    async def look(self, observed: ObservedJob) -> None:
-        pods = await list_pods(self.target, observed)
-        if not self._tasks and all(pod.is_pending for pod in pods) and not observed.is_over:
+    async def update(self, observed_job: ObservedJob) -> None:
+        pods = await list_pods(self.target, observed_job)
+        if not self._tasks and all(pod.is_pending for pod in pods) and not observed_job.is_over:
             # explain why there are no lines
-            self.note(observed.status.message)
+            self.print_note(observed_job.status.message)
         for name in (pod.name for pod in pods):
             if name not in self._tasks:
-                lines = follow_lines(self.target, name, self.asked.tail, lambda: self._is_over)
-                self._tasks[name] = asyncio.create_task(self.printer.print(name, lines), name=f"log of {name}")
+                lines = follow_lines(self.target, name, self.selection.tail, lambda: self._is_over)
+                self._tasks[name] = asyncio.create_task(self.printer.print_lines(name, lines), name=f"log of {name}")
 
-    def note(self, text: str) -> None:
+    def print_note(self, text: str) -> None:
         """Print a message, unless it repeats the last one."""
-        if text and text != self._said:
-            self._said = text
-            self.printer.note(text)
+        if text and text != self._last_note:
+            self._last_note = text
+            self.printer.print_note(text)
 
-    async def finish(self) -> None:
+    async def wait_for_end(self) -> None:
         """Wait for the remaining lines, until each container's log ends."""
         self._is_over = True
         await asyncio.gather(*self._tasks.values())
 
 
-def reject_training_job(observed: ObservedJob) -> None:
+def reject_training_job(observed_job: ObservedJob) -> None:
     """Raise `BadInput` for a SageMaker job, which has no pods; its log is in CloudWatch."""
-    training = observed.status.backend.sagemaker if observed.status.backend is not None else None
+    training = observed_job.status.backend.sagemaker if observed_job.status.backend is not None else None
     if training is None:
         return
     raise BadInput(
-        f"{observed.name} runs on SageMaker, and CloudWatch has a log stream for each host: "
+        f"{observed_job.name} runs on SageMaker, and CloudWatch has a log stream for each host: "
         f"aws logs tail /aws/sagemaker/TrainingJobs --log-stream-name-prefix {training.training_job_name}/ "
-        f"--region {training.region} --since 1d; `muster ranks {observed.name}` shows the state of each rank"
+        f"--region {training.region} --since 1d; `muster ranks {observed_job.name}` shows the state of each rank"
     )
 
 
-def check_job(ranks: frozenset[int], observed: ObservedJob) -> None:
+def check_job_has_logs(ranks: frozenset[int], observed_job: ObservedJob) -> None:
     """Raise `BadInput` for a job without pods' logs, and for ranks that the job does not have."""
-    reject_training_job(observed)
-    if observed.status.ranks is not None:
-        check_ranks(ranks, observed.status.ranks.world)
+    reject_training_job(observed_job)
+    if observed_job.status.ranks is not None:
+        check_ranks(ranks, observed_job.status.ranks.world)
 
 
 @dataclass(frozen=True, order=True)
@@ -173,9 +173,9 @@ class JobPod:
     is_pending: bool
 
 
-async def list_pods(target: ClusterJob, observed: ObservedJob) -> tuple[JobPod, ...]:
-    """The job's pods, node by node."""
-    listing = await target.client.list(PODS, target.namespace, labels=f"{JOB_UID_LABEL}={observed.uid}")
+async def list_pods(target: ClusterJob, observed_job: ObservedJob) -> tuple[JobPod, ...]:
+    """Return the job's pods, sorted by node."""
+    listing = await target.client.list(PODS, target.namespace, labels=f"{JOB_UID_LABEL}={observed_job.uid}")
     return tuple(sorted(map(_read_pod, listing.items)))
 
 
@@ -185,7 +185,7 @@ def _read_pod(pod: Object) -> JobPod:
     return JobPod(int(node) if node.isdecimal() else 0, read_string(metadata.get("name")), is_pending(pod))
 
 
-def _explain_missing_pods(observed: ObservedJob) -> str:
-    if observed.is_over:
+def _explain_missing_pods(observed_job: ObservedJob) -> str:
+    if observed_job.is_over:
         return " any more: muster deleted them when it had ended (spec.cleanPodPolicy)"
-    return f": {observed.status.message}" if observed.status.message else " yet"
+    return f": {observed_job.status.message}" if observed_job.status.message else " yet"

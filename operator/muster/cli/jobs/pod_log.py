@@ -84,12 +84,12 @@ async def _split_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[str]:
 
 async def _is_log_complete(target: ClusterJob, pod: str, is_over: Callable[[], bool]) -> bool:
     try:
-        stored = await target.client.get(PODS, target.namespace, pod)
+        pod_object = await target.client.get(PODS, target.namespace, pod)
     except ApiError as error:
         if not error.is_temporary and not error.is_not_found:
             raise
         return error.is_not_found
-    return has_ended(stored) or (is_pending(stored) and is_over())
+    return has_ended(pod_object) or (is_pending(pod_object) and is_over())
 
 
 def is_pending(pod: Object) -> bool:

@@ -21,11 +21,11 @@ _FILE_WIDTH = 160
 """The width of a board that is written to a file or a pipe: enough for the notes after the numbers."""
 
 
-def show_ranks(wanted: JobReference) -> int:
+def show_ranks(reference: JobReference) -> int:
     """Show the board: live on a terminal, until the job has ended; else once. Return the exit code."""
     console = Console(file=sys.stdout, highlight=False)
     live = console.file.isatty() and not console.is_dumb_terminal
-    return run_on_cluster(wanted, _LiveBoard(console).show if live else _show_once)
+    return run_on_cluster(reference, _LiveBoard(console).show if live else _show_once)
 
 
 async def _show_once(target: ClusterJob) -> int:
@@ -39,28 +39,28 @@ async def _show_once(target: ClusterJob) -> int:
 class _LiveBoard:
     def __init__(self, console: Console) -> None:
         self._display = BoardDisplay(console)
-        self._observed: ObservedJob | None = None
+        self._observed_job: ObservedJob | None = None
 
     async def show(self, target: ClusterJob) -> int:
         ticker = asyncio.create_task(self._tick())
         try:
             async with aclosing(watch_job(target)) as jobs:
-                async for observed in jobs:
-                    self._observed = observed
-                    self._display.show(build_view(observed, time.time()))
-                    if observed.is_over:
+                async for observed_job in jobs:
+                    self._observed_job = observed_job
+                    self._display.show(build_view(observed_job, time.time()))
+                    if observed_job.is_over:
                         break
         except JobDeleted:
-            self._display.note(f"{target} was deleted")
+            self._display.show_note(f"{target} was deleted")
         finally:
             ticker.cancel()
             with suppress(asyncio.CancelledError):
                 await ticker
-            self._display.close(None if self._observed is None else build_view(self._observed, time.time()))
+            self._display.close(None if self._observed_job is None else build_view(self._observed_job, time.time()))
         return 0
 
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(_TICK_SECONDS)
-            if self._observed is not None:
-                self._display.show(build_view(self._observed, time.time()))
+            if self._observed_job is not None:
+                self._display.show(build_view(self._observed_job, time.time()))

@@ -29,19 +29,19 @@ from muster.objects.kubernetes.kinds import JOBS, Object
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """Whether to wait until the operator has done what was requested, and for how long at most (None: no limit)."""
+class WaitOptions:
+    """Whether to wait until the operator has made the requested change, and the timeout in seconds (None: no limit)."""
 
-    is_wanted: bool = True
+    waits: bool = True
     timeout: float | None = None
 
 
 @dataclass(frozen=True)
-class Change:
-    """A change of a job: the fields to merge into its resource, and when it is done.
+class RequestedChange:
+    """A change of a job: the fields to merge into its resource, and a check that the change is done.
 
     `requested` and `done` are sentences without their subject: "will be suspended", "is suspended". `find_refusal`
-    finds the operator's reason why it does not do it.
+    returns the operator's reason for refusing the change; None if it has not refused it.
     """
 
     fields: dict[str, JSON]
@@ -51,43 +51,45 @@ class Change:
     find_refusal: Callable[[ObservedJob], str | None] = lambda _: None
 
 
-def suspend_job(wanted: JobReference, waiting: Waiting) -> int:
+def suspend_job(reference: JobReference, wait_options: WaitOptions) -> int:
     """Suspend the job. Return the exit code."""
-    return _request(wanted, waiting, make_suspension)
+    return _request_simple_change(reference, wait_options, make_suspension)
 
 
-def resume_job(wanted: JobReference, waiting: Waiting) -> int:
+def resume_job(reference: JobReference, wait_options: WaitOptions) -> int:
     """Resume the suspended job. Return the exit code."""
-    return _request(wanted, waiting, make_resumption)
+    return _request_simple_change(reference, wait_options, make_resumption)
 
 
-def restart_job(wanted: JobReference, waiting: Waiting) -> int:
+def restart_job(reference: JobReference, wait_options: WaitOptions) -> int:
     """Start the job's ranks again in the same pods. Return the exit code."""
-    return _request(
-        wanted, waiting, lambda resource: make_restart(resource, format_timestamp_milliseconds(time.time()))
+    return _request_simple_change(
+        reference, wait_options, lambda resource: make_restart(resource, format_timestamp_milliseconds(time.time()))
     )
 
 
-def make_suspension(resource: Object) -> Change:
+def make_suspension(resource: Object) -> RequestedChange:
     """Return the change that suspends the job. Raises `BadInput`."""
-    _reject_ended(read_observed_job(resource), "nothing of it can be suspended")
-    return Change({"spec": {"suspend": True}}, "will be suspended", "is suspended", _is_suspended)
+    _reject_ended(read_observed_job(resource), "it can't be suspended")
+    return RequestedChange({"spec": {"suspend": True}}, "will be suspended", "is suspended", _is_suspended)
 
 
-def make_resumption(resource: Object) -> Change:
+def make_resumption(resource: Object) -> RequestedChange:
     """Return the change that resumes the job. Raises `BadInput`."""
-    observed = read_observed_job(resource)
-    _reject_ended(observed, "it can't be resumed; delete it and apply it again")
+    observed_job = read_observed_job(resource)
+    _reject_ended(observed_job, "it can't be resumed; delete it and apply it again")
     if read_mapping(resource.get("spec")).get("suspend") is not True:
-        raise BadInput(f"{KIND} {observed.name} is not suspended ({observed.status.phase}: {observed.status.message})")
-    return Change({"spec": {"suspend": False}}, "will be resumed", "is resumed", _runs)
+        raise BadInput(
+            f"{KIND} {observed_job.name} is not suspended ({observed_job.status.phase}: {observed_job.status.message})"
+        )
+    return RequestedChange({"spec": {"suspend": False}}, "will be resumed", "is resumed", _all_ranks_run)
 
 
-def make_restart(resource: Object, value: str) -> Change:
+def make_restart(resource: Object, value: str) -> RequestedChange:
     """Return the change that requests a restart. `value` is the annotation's new value. Raises `BadInput`."""
-    observed = read_observed_job(resource)
-    name, spec = observed.name, read_mapping(resource.get("spec"))
-    _reject_ended(observed, "it can't be restarted; delete it and apply it again")
+    observed_job = read_observed_job(resource)
+    name, spec = observed_job.name, read_mapping(resource.get("spec"))
+    _reject_ended(observed_job, "it can't be restarted; delete it and apply it again")
     if spec.get("backend") == "SageMaker":
         raise BadInput(
             f"{KIND} {name} runs on SageMaker, where another attempt needs another training job: "
@@ -95,51 +97,55 @@ def make_restart(resource: Object, value: str) -> Change:
         )
     if spec.get("suspend") is True:
         raise BadInput(f"{KIND} {name} is suspended; `muster resume {name}` starts its ranks")
-    if not observed.status.was_ever_started:
-        phase, message = observed.status.phase, observed.status.message
+    if not observed_job.status.was_ever_started:
+        phase, message = observed_job.status.phase, observed_job.status.message
         raise BadInput(f"the ranks of {KIND} {name} have not started yet ({phase}: {message})")
     fields: dict[str, JSON] = {"metadata": {"annotations": {RESTART_ANNOTATION: value}}}
 
     def is_done(job: ObservedJob) -> bool:
         request = job.status.restart_request
-        return request is not None and request.value == value and not request.is_pending and _runs(job)
+        return request is not None and request.value == value and not request.is_pending and _all_ranks_run(job)
 
-    return Change(fields, "will be restarted", "runs again", is_done)
-
-
-def _reject_ended(observed: ObservedJob, consequence: str) -> None:
-    if observed.is_over:
-        raise BadInput(f"{KIND} {observed.name} has ended ({observed.status.phase}), so {consequence}")
+    return RequestedChange(fields, "will be restarted", "runs again", is_done)
 
 
-def _is_suspended(observed: ObservedJob) -> bool:
-    """Whether the job is suspended by its current spec, and not by one before it was resumed."""
-    return observed.status.observed_generation >= observed.generation and observed.status.is_suspended
+def _reject_ended(observed_job: ObservedJob, consequence: str) -> None:
+    if observed_job.is_over:
+        raise BadInput(f"{KIND} {observed_job.name} has ended ({observed_job.status.phase}), so {consequence}")
 
 
-def _runs(observed: ObservedJob) -> bool:
-    """Whether all ranks run, as the operator has observed them for the current spec."""
-    status = observed.status
-    if status.observed_generation < observed.generation or status.phase != "Running" or status.ranks is None:
+def _is_suspended(observed_job: ObservedJob) -> bool:
+    """Whether the job is suspended because of its current spec, not because of an earlier one."""
+    return observed_job.status.observed_generation >= observed_job.generation and observed_job.status.is_suspended
+
+
+def _all_ranks_run(observed_job: ObservedJob) -> bool:
+    """Whether the operator has observed that all ranks run with the current spec."""
+    status = observed_job.status
+    if status.observed_generation < observed_job.generation or status.phase != "Running" or status.ranks is None:
         return False
     return status.ranks.running == status.ranks.world
 
 
-Prepare: TypeAlias = Callable[[ClusterJob, Object, Callable[[str], None]], Awaitable[Change]]
-"""Makes the change of a job's resource, and what it needs on the cluster. The last argument prints a note."""
+PrepareChange: TypeAlias = Callable[[ClusterJob, Object, Callable[[str], None]], Awaitable[RequestedChange]]
+"""Returns the change of a job's resource, and creates the objects that it needs. The last argument prints a note."""
 
-TidyUp: TypeAlias = Callable[[ClusterJob, Object], Awaitable[None]]
+CleanUp: TypeAlias = Callable[[ClusterJob, Object], Awaitable[None]]
 
 
-def _request(wanted: JobReference, waiting: Waiting, make_change: Callable[[Object], Change]) -> int:
-    async def prepare(_: ClusterJob, resource: Object, __: Callable[[str], None]) -> Change:
+def _request_simple_change(
+    reference: JobReference, wait_options: WaitOptions, make_change: Callable[[Object], RequestedChange]
+) -> int:
+    async def prepare(_: ClusterJob, resource: Object, __: Callable[[str], None]) -> RequestedChange:
         return make_change(resource)
 
-    return request_change(wanted, waiting, prepare)
+    return request_change(reference, wait_options, prepare)
 
 
-def request_change(wanted: JobReference, waiting: Waiting, prepare: Prepare, tidy_up: TidyUp | None = None) -> int:
-    """Change the job, and wait until the operator has done it; then `tidy_up`. Return the exit code."""
+def request_change(
+    reference: JobReference, wait_options: WaitOptions, prepare: PrepareChange, clean_up: CleanUp | None = None
+) -> int:
+    """Change the job, wait until the change is done, and call `clean_up`. Return the exit code."""
     console = Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False)
 
     async def request(target: ClusterJob) -> int:
@@ -147,47 +153,47 @@ def request_change(wanted: JobReference, waiting: Waiting, prepare: Prepare, tid
         before = await target.client.get(JOBS, target.namespace, target.name)
         change = await prepare(target, before, lambda note: console.print(note, soft_wrap=True, markup=False))
         await _apply(target, before, change)
-        if not waiting.is_wanted:
+        if not wait_options.waits:
             console.print(f"{target} {change.requested}", soft_wrap=True)
             return 0
         try:
-            async with asyncio.timeout(waiting.timeout):
+            async with asyncio.timeout(wait_options.timeout):
                 result = await _wait_until_done(target, change, LineDisplay(console))
         except TimeoutError:
-            console.print(f"{target} {change.requested}, but not within {waiting.timeout:g} s", soft_wrap=True)
+            console.print(f"{target} {change.requested}, but not within {wait_options.timeout:g} s", soft_wrap=True)
             return TIMED_OUT
         if result == 0:
-            if tidy_up is not None:
-                await tidy_up(target, before)
+            if clean_up is not None:
+                await clean_up(target, before)
             console.print(f"{target} {change.done} ({time.monotonic() - started_at:.1f} s)", soft_wrap=True)
         return result
 
-    return run_on_cluster(wanted, request)
+    return run_on_cluster(reference, request)
 
 
-async def _apply(target: ClusterJob, before: Object, change: Change) -> None:
+async def _apply(target: ClusterJob, before: Object, change: RequestedChange) -> None:
     """Merge the change's fields into the resource. Raises `ApiError`."""
-    # Another job of the same name may have replaced the one that was read.
+    # With the uid, the merge fails if another job of the same name has replaced this one.
     metadata: dict[str, JSON] = {"uid": read_string(read_mapping(before.get("metadata")).get("uid"))}
     fields = {**change.fields, "metadata": {**read_mapping(change.fields.get("metadata")), **metadata}}
     await target.client.merge(JOBS, target.namespace, target.name, fields)
 
 
-async def _wait_until_done(target: ClusterJob, change: Change, display: LineDisplay) -> int:
+async def _wait_until_done(target: ClusterJob, change: RequestedChange, display: LineDisplay) -> int:
     """Show the job's messages until the change is done. Return 1 if the job ends without it."""
     try:
         async with aclosing(watch_job(target)) as jobs:
-            async for observed in jobs:
-                if change.is_done(observed):
+            async for observed_job in jobs:
+                if change.is_done(observed_job):
                     return 0
-                display.show(build_view(observed, time.time()))
-                refusal = change.find_refusal(observed)
+                display.show(build_view(observed_job, time.time()))
+                refusal = change.find_refusal(observed_job)
                 if refusal is not None:
-                    display.note(refusal)
+                    display.show_note(refusal)
                     return FAILED
-                if observed.is_over or (observed.status.phase == REFUSED and observed.is_refused):
-                    display.close(build_view(observed, time.time()))
-                    return 0 if is_complete(observed.status) else FAILED
+                if observed_job.is_over or (observed_job.status.phase == REFUSED and observed_job.is_refused):
+                    display.close(build_view(observed_job, time.time()))
+                    return 0 if is_complete(observed_job.status) else FAILED
     except JobDeleted:
-        display.note(f"{target} was deleted")
+        display.show_note(f"{target} was deleted")
     return FAILED

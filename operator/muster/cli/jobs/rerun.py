@@ -16,54 +16,57 @@ from muster.api.timestamps import format_timestamp_milliseconds
 from muster.cli.board.observed_job import ObservedJob, read_observed_job
 from muster.cli.errors import BadInput
 from muster.cli.jobs.cluster import ClusterJob, JobReference
-from muster.cli.jobs.requests import Change, Waiting, make_restart, request_change
+from muster.cli.jobs.requests import RequestedChange, WaitOptions, make_restart, request_change
 from muster.cli.jobs.source_files import PackedSource, check_script, pack_source
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, JOBS, Object
 from muster.objects.kubernetes.names import JOB_LABEL, SOURCE_KEY, SOURCE_LABEL, build_source_name
 from muster.objects.kubernetes.pods import read_owner_uid
 
-MAX_NOTES = 20
-"""The maximum number of files that are left out and named."""
+MAX_LISTED_FILES = 20
+"""The maximum number of skipped files that the command lists."""
 
 
-def rerun_job(wanted: JobReference, waiting: Waiting, source: Path | None) -> int:
-    """Start the job's ranks again with the code in `source`; None: with the job's own. Return the exit code."""
-    packed = None if source is None else pack_source(source)
+def rerun_job(reference: JobReference, wait_options: WaitOptions, source: Path | None) -> int:
+    """Start the job's ranks again, with the code in `source` or else the job's own. Return the exit code."""
+    packed_source = None if source is None else pack_source(source)
     now = format_timestamp_milliseconds(time.time())
-    earlier: list[Object] = []
+    earlier_config_maps: list[Object] = []
 
-    async def prepare(target: ClusterJob, resource: Object, note: Callable[[str], None]) -> Change:
-        change = make_rerun(resource, now, packed)
-        if source is not None and packed is not None:
+    async def prepare(target: ClusterJob, resource: Object, note: Callable[[str], None]) -> RequestedChange:
+        change = make_rerun(resource, now, packed_source)
+        if source is not None and packed_source is not None:
             command = read_mapping(resource.get("spec")).get("command")
-            check_script(source, packed, [word for word in _items(command) if isinstance(word, str)])
-            for sentence in packed.left_out[:MAX_NOTES]:
+            check_script(source, packed_source, [word for word in _read_items(command) if isinstance(word, str)])
+            for sentence in packed_source.skipped_files[:MAX_LISTED_FILES]:
                 note(sentence)
-            if len(packed.left_out) > MAX_NOTES:
-                note(f"{pluralize(len(packed.left_out) - MAX_NOTES, 'more file')} left out")
-        # List them now: another rerun, which begins later, creates its ConfigMap before the job names it.
-        earlier.extend(await _list_config_maps(target, resource))
-        if packed is not None:
-            await _create_config_map(target, make_config_map(resource, packed))
+            if len(packed_source.skipped_files) > MAX_LISTED_FILES:
+                note(f"{pluralize(len(packed_source.skipped_files) - MAX_LISTED_FILES, 'more file')} left out")
+        # List the ConfigMaps before creating one, so that `delete_unused` spares those of reruns that begin later.
+        earlier_config_maps.extend(await _list_config_maps(target, resource))
+        if packed_source is not None:
+            await _create_config_map(target, make_config_map(resource, packed_source))
         return change
 
-    async def tidy_up(target: ClusterJob, _: Object) -> None:
-        await delete_unused(target, earlier)
+    async def clean_up(target: ClusterJob, _: Object) -> None:
+        await delete_unused(target, earlier_config_maps)
 
-    return request_change(wanted, waiting, prepare, tidy_up)
+    return request_change(reference, wait_options, prepare, clean_up)
 
 
-def make_rerun(resource: Object, value: str, packed: PackedSource | None) -> Change:
-    """Return the change that requests a restart with edited code; None: with the job's own. Raises `BadInput`."""
-    observed = read_observed_job(resource)
-    job_name = observed.name
+def make_rerun(resource: Object, value: str, packed_source: PackedSource | None) -> RequestedChange:
+    """Return the change that requests a restart with edited code, or with the job's own if `packed_source` is None.
+
+    Raises `BadInput`.
+    """
+    observed_job = read_observed_job(resource)
+    job_name = observed_job.name
     if read_mapping(resource.get("spec")).get("backend") == "SageMaker":
         raise BadInput(
             f"{KIND} {job_name} runs on SageMaker, where a training job keeps its code: `muster suspend {job_name}`, "
             f"change spec.source, then `muster resume {job_name}`"
         )
-    name, restart = _name(resource, packed), make_restart(resource, value)
+    name, restart = _make_config_map_name(resource, packed_source), make_restart(resource, value)
     annotations = read_mapping(read_mapping(restart.fields["metadata"]).get("annotations"))
     fields: dict[str, JSON] = {"metadata": {"annotations": {**annotations, SOURCE_ANNOTATION: name}}}
 
@@ -71,16 +74,16 @@ def make_rerun(resource: Object, value: str, packed: PackedSource | None) -> Cha
         current = None if job.status.source is None else job.status.source.config_map
         return restart.is_done(job) and current == name
 
-    earlier_remark = _find_remark(observed)
+    earlier_remark = _get_accepted_message(observed_job)
 
     def find_refusal(job: ObservedJob) -> str | None:
-        remark = _find_remark(job)
+        remark = _get_accepted_message(job)
         refusal = f"{SOURCE_ANNOTATION}: ConfigMap {name} can't be used"
         request = job.status.restart_request
         is_new = remark != earlier_remark or (request is not None and request.refused == value)
         return remark if refusal in remark and is_new else None
 
-    code = "its own code" if packed is None else "the edited code"
+    code = "its own code" if packed_source is None else "the edited code"
     return replace(
         restart,
         fields=fields,
@@ -91,7 +94,7 @@ def make_rerun(resource: Object, value: str, packed: PackedSource | None) -> Cha
     )
 
 
-def make_config_map(resource: Object, packed: PackedSource) -> Object:
+def make_config_map(resource: Object, packed_source: PackedSource) -> Object:
     """Return the ConfigMap with the packed code. The job owns it, so Kubernetes deletes it with the job."""
     metadata = read_mapping(resource.get("metadata"))
     job_name, uid = read_string(metadata.get("name")), read_string(metadata.get("uid"))
@@ -100,26 +103,26 @@ def make_config_map(resource: Object, packed: PackedSource) -> Object:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
-            "name": build_source_name(job_name, packed.sha256),
+            "name": build_source_name(job_name, packed_source.sha256),
             "labels": {JOB_LABEL: job_name, JOB_UID_LABEL: uid, SOURCE_LABEL: "rerun"},
             "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": False}],
         },
         "immutable": True,
-        "binaryData": {SOURCE_KEY: base64.b64encode(packed.archive).decode("ascii")},
+        "binaryData": {SOURCE_KEY: base64.b64encode(packed_source.archive).decode("ascii")},
     }
 
 
-def _name(resource: Object, packed: PackedSource | None) -> str | None:
+def _make_config_map_name(resource: Object, packed_source: PackedSource | None) -> str | None:
     job_name = read_string(read_mapping(resource.get("metadata")).get("name"))
-    return None if packed is None else build_source_name(job_name, packed.sha256)
+    return None if packed_source is None else build_source_name(job_name, packed_source.sha256)
 
 
-def _find_remark(observed: ObservedJob) -> str:
-    accepted = observed.status.find_condition("Accepted")
+def _get_accepted_message(observed_job: ObservedJob) -> str:
+    accepted = observed_job.status.find_condition("Accepted")
     return "" if accepted is None else accepted.message
 
 
-def _items(value: JSON) -> list[JSON]:
+def _read_items(value: JSON) -> list[JSON]:
     return value if isinstance(value, list) else []
 
 
@@ -134,22 +137,22 @@ async def _create_config_map(target: ClusterJob, body: Object) -> None:
 
 
 async def _list_config_maps(target: ClusterJob, resource: Object) -> list[Object]:
-    """List the ConfigMaps of the job's code. If the user may not, Kubernetes deletes them with the job."""
+    """List the ConfigMaps of the job's code, or none if the user may not. Kubernetes deletes them with the job."""
     job_uid = read_string(read_mapping(resource.get("metadata")).get("uid"))
     labels = f"{JOB_UID_LABEL}={job_uid},{SOURCE_LABEL}=rerun"
     try:
         listing = await target.client.list(CONFIG_MAPS, target.namespace, labels=labels)
     except ApiError:
         return []
-    return [stored for stored in listing.items if read_owner_uid(stored) == job_uid]
+    return [config_map for config_map in listing.items if read_owner_uid(config_map) == job_uid]
 
 
 async def delete_unused(target: ClusterJob, config_maps: Sequence[Object]) -> None:
-    """Delete those of the ConfigMaps that the job does not use now: another rerun may have begun meanwhile."""
+    """Delete the ConfigMaps that the job does not use now. Another rerun may have begun meanwhile."""
     try:
         used = find_used_names(await target.client.get(JOBS, target.namespace, target.name))
-        for stored in config_maps:
-            metadata = read_mapping(stored.get("metadata"))
+        for config_map in config_maps:
+            metadata = read_mapping(config_map.get("metadata"))
             name, uid = read_string(metadata.get("name")), read_string(metadata.get("uid"))
             if name not in used:
                 await target.client.delete(CONFIG_MAPS, target.namespace, name, uid=uid)
@@ -158,7 +161,7 @@ async def delete_unused(target: ClusterJob, config_maps: Sequence[Object]) -> No
 
 
 def find_used_names(resource: Object) -> frozenset[str]:
-    """Return the ConfigMaps with the code that the job's ranks run, and that its next attempt will run."""
+    """Return the ConfigMaps with the code of the job's current attempt and of its next attempt."""
     annotations = read_mapping(read_mapping(resource.get("metadata")).get("annotations"))
     source = read_observed_job(resource).status.source
     running = "" if source is None else source.config_map

@@ -1,4 +1,4 @@
-"""Select and pack the files of a folder for `muster rerun`, and name those that are left out."""
+"""Select and pack the files of a folder for `muster rerun`, and list the files that it skips."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from muster.api.document import quote
 from muster.api.file_paths import find_path_problem
 from muster.api.plurals import pluralize
 from muster.cli.errors import BadInput
-from muster.render.storage.source_archive import members_of, pack
+from muster.render.storage.source_archive import make_members, pack_files
 from muster.render.storage.source_files import SourceFile
 from muster_worker.contract.source import MAX_SOURCE_BYTES, MAX_SOURCE_FILES, MAX_UNPACKED_SOURCE_BYTES
 from muster_worker.fork_server.command import PythonCommand, parse_command
 
 _IGNORED_FOLDERS = frozenset({"__pycache__", "node_modules", "venv"})
-"""Folders that are left out outside of git, as everything hidden is."""
+"""Outside of git, muster skips these folders and all hidden files and folders."""
 
 _LARGEST = 3
 """The number of large files that the error about the size names."""
@@ -28,29 +28,29 @@ _LARGEST = 3
 
 @dataclass(frozen=True)
 class PackedSource:
-    """The packed files with these paths. `left_out` has a sentence for each file that is not among them."""
+    """The packed files, with their paths. `skipped_files` has a sentence for each file that muster skipped."""
 
     archive: bytes
     sha256: str
     paths: frozenset[str]
-    left_out: tuple[str, ...] = ()
+    skipped_files: tuple[str, ...] = ()
 
 
 def pack_source(path: Path) -> PackedSource:
-    """Pack a folder, or a single file. In a git repository, files that git ignores are left out. Raises `BadInput`."""
-    left_out: tuple[str, ...] = ()
+    """Pack a folder, or a single file. In a git repository, skip files that git ignores. Raises `BadInput`."""
+    skipped_files: tuple[str, ...] = ()
     if path.is_file():
-        files = {path.name: _read(path)}
+        files = {path.name: _read_file(path)}
     elif path.is_dir():
-        files, left_out = _read_folder(path)
+        files, skipped_files = _read_folder(path)
     else:
         raise BadInput(f"--source {path}: there is no such file or folder")
     stream = io.BytesIO()
-    pack(members_of(files), stream)
+    pack_files(make_members(files), stream)
     archive = stream.getvalue()
     if len(archive) > MAX_SOURCE_BYTES:
         raise BadInput(_describe_size(path, files, len(archive)))
-    return PackedSource(archive, hashlib.sha256(archive).hexdigest(), frozenset(files), left_out)
+    return PackedSource(archive, hashlib.sha256(archive).hexdigest(), frozenset(files), skipped_files)
 
 
 def check_script(path: Path, source: PackedSource, command: Sequence[str]) -> None:
@@ -59,7 +59,7 @@ def check_script(path: Path, source: PackedSource, command: Sequence[str]) -> No
     if not isinstance(parsed, PythonCommand) or not parsed.script:
         return
     parts = os.path.normpath(parsed.script).strip("/").split("/")
-    # The folder of the source may be any of those above /app/train.py.
+    # The script may be /app/train.py, and the source may be any folder above it.
     starts = range(len(parts)) if parsed.script.startswith("/") else (0,)
     script = next((name for start in starts if (name := "/".join(parts[start:])) in source.paths), None)
     if script is None:
@@ -82,22 +82,22 @@ def _check_syntax(script: Path) -> None:
 
 def _read_folder(folder: Path) -> tuple[dict[str, SourceFile], tuple[str, ...]]:
     files: dict[str, SourceFile] = {}
-    left_out = []
+    skipped_files = []
     size = 0
     listed = _list_git_files(folder)
-    for name in sorted(_walk(folder) if listed is None else listed):
-        reason = _find_obstacle(folder, name)
+    for name in sorted(_list_files(folder) if listed is None else listed):
+        reason = _find_file_problem(folder, name)
         if reason is not None:
-            left_out.append(f"{quote(name)} is left out: {reason}")
+            skipped_files.append(f"{quote(name)} is left out: {reason}")
             continue
-        files[name] = _read(folder / name)
+        files[name] = _read_file(folder / name)
         size += len(files[name].content)
         if len(files) > MAX_SOURCE_FILES or size > MAX_UNPACKED_SOURCE_BYTES:
             raise BadInput(_describe_size(folder, files, size))
     if not files:
-        reason = "has no files" if listed is None or left_out else "has no files that git does not ignore"
+        reason = "has no files" if listed is None or skipped_files else "has no files that git does not ignore"
         raise BadInput(f"--source {folder}: the folder {reason}")
-    return files, tuple(left_out)
+    return files, tuple(skipped_files)
 
 
 def _list_git_files(folder: Path) -> list[str] | None:
@@ -108,11 +108,11 @@ def _list_git_files(folder: Path) -> list[str] | None:
     except OSError:
         return None
     names = {os.fsdecode(name) for name in done.stdout.split(b"\0") if name}
-    # A deleted file is tracked until the deletion is.
+    # git still lists a deleted file until the deletion is staged.
     return [name for name in names if os.path.lexists(folder / name)] if done.returncode == 0 else None
 
 
-def _walk(folder: Path) -> Iterator[str]:
+def _list_files(folder: Path) -> Iterator[str]:
     for parent, folders, names in os.walk(folder, onerror=_refuse_folder):
         folders[:] = [name for name in folders if name not in _IGNORED_FOLDERS and not name.startswith(".")]
         links = [name for name in folders if (Path(parent) / name).is_symlink()]
@@ -125,10 +125,10 @@ def _refuse_folder(error: OSError) -> None:
     raise BadInput(f"--source: {error.filename} can't be read: {error.strerror}")
 
 
-def _find_obstacle(folder: Path, name: str) -> str | None:
-    """Return why a file is not packed; None if it is."""
+def _find_file_problem(folder: Path, name: str) -> str | None:
+    """Return why muster can't pack a file; None if it can."""
     path = folder / name
-    # Path.resolve raises an error if links lead to each other.
+    # Path.resolve would raise an error for a cycle of links.
     if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
         return "it is a link to something outside the folder"
     if not path.is_file():
@@ -136,8 +136,8 @@ def _find_obstacle(folder: Path, name: str) -> str | None:
     return find_path_problem(name)
 
 
-def _read(path: Path) -> SourceFile:
-    # Read no more of a huge file than is needed to refuse it.
+def _read_file(path: Path) -> SourceFile:
+    # Of a file above the limit, read only enough to detect it.
     try:
         with path.open("rb") as file:
             return SourceFile(file.read(MAX_UNPACKED_SOURCE_BYTES + 1), executable=os.access(path, os.X_OK))

@@ -1,4 +1,4 @@
-"""`muster stacks JOB`: print the last stacks of ranks that hang. The agents have written them to the pods' logs."""
+"""`muster stacks JOB`: print the last stacks of ranks that hang, from the pods' logs, where the agents write them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.console import Console
 from muster.cli.board.printable import replace_unprintable
 from muster.cli.errors import BadInput
 from muster.cli.jobs.cluster import ClusterJob, JobReference, run_on_cluster
-from muster.cli.jobs.logs import check_job, list_pods
+from muster.cli.jobs.logs import check_job_has_logs, list_pods
 from muster.cli.jobs.pod_log import read_lines
 from muster.cli.jobs.watched_job import get_job
 from muster.cli.standard_error import StandardError
@@ -30,7 +30,7 @@ _LINE = re.compile(r"\[muster\] rank (\d{1,7}) \| (.*)")
 
 @dataclass
 class LatestStacks:
-    """The latest stacks of each rank in a pod's log, line by line."""
+    """The latest stacks of each rank, as lines of a pod's log."""
 
     lines: dict[int, list[str]] = field(default_factory=dict)
 
@@ -43,30 +43,30 @@ class LatestStacks:
             self.lines[int(line[1])].append(replace_unprintable(line[2]))
 
 
-def show_stacks(wanted: JobReference, ranks: frozenset[int]) -> int:
+def show_stacks(reference: JobReference, ranks: frozenset[int]) -> int:
     """Print the stacks of `ranks` (empty: all)."""
 
     async def show(target: ClusterJob) -> int:
-        observed = await get_job(target)
-        check_job(ranks, observed)
-        found = False
-        for pod in await list_pods(target, observed):
-            latest = LatestStacks() if pod.is_pending else await _read(target, pod.name)
+        observed_job = await get_job(target)
+        check_job_has_logs(ranks, observed_job)
+        has_stacks = False
+        for pod in await list_pods(target, observed_job):
+            latest = LatestStacks() if pod.is_pending else await _read_stacks(target, pod.name)
             for rank, lines in sorted(latest.lines.items()):
                 if not ranks or rank in ranks:
-                    found = True
-                    _print(pod.name, rank, lines)
-        if not found:
+                    has_stacks = True
+                    _print_stacks(pod.name, rank, lines)
+        if not has_stacks:
             raise BadInput(
                 f"{target}: there are no stacks in the logs. An agent writes the stacks of its Python ranks when they "
                 "complete no step for most of failurePolicy.hangTimeoutSeconds, or of 600 s if that is unset"
             )
         return 0
 
-    return run_on_cluster(wanted, show)
+    return run_on_cluster(reference, show)
 
 
-async def _read(target: ClusterJob, pod: str) -> LatestStacks:
+async def _read_stacks(target: ClusterJob, pod: str) -> LatestStacks:
     latest = LatestStacks()
     try:
         async with aclosing(read_lines(target, pod, None)) as lines:
@@ -78,7 +78,7 @@ async def _read(target: ClusterJob, pod: str) -> LatestStacks:
     return latest
 
 
-def _print(pod: str, rank: int, lines: list[str]) -> None:
+def _print_stacks(pod: str, rank: int, lines: list[str]) -> None:
     console = Console(file=sys.stdout, highlight=False)
     console.out(f"rank {rank} on {pod} {lines[0]}", highlight=False)
     for line in lines[1:]:

@@ -22,10 +22,10 @@ TIMED_OUT = 124
 """The exit code of timeout(1)."""
 
 
-def wait_for_job(wanted: JobReference, timeout: float | None) -> int:
+def wait_for_job(reference: JobReference, timeout: float | None) -> int:
     """Wait until the job has ended, at most `timeout` seconds.
 
-    Return 0: Complete. 1: failed, refused or deleted. 124: timed out.
+    Return 0 if it is Complete, 1 if it has failed or was refused or deleted, and 124 after a timeout.
     """
     console = Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False)
 
@@ -37,18 +37,18 @@ def wait_for_job(wanted: JobReference, timeout: float | None) -> int:
             console.print(f"{target} has not ended after {timeout:g} s", soft_wrap=True)
             return TIMED_OUT
 
-    return run_on_cluster(wanted, wait)
+    return run_on_cluster(reference, wait)
 
 
 async def _wait(target: ClusterJob, display: LineDisplay) -> int:
     try:
         async with aclosing(watch_job(target)) as jobs:
-            async for observed in jobs:
-                view = build_view(observed, time.time())
+            async for observed_job in jobs:
+                view = build_view(observed_job, time.time())
                 display.show(view)
-                if observed.is_over or observed.is_refused:
+                if observed_job.is_over or observed_job.is_refused:
                     display.close(view)
-                    return 0 if is_complete(observed.status) else FAILED
+                    return 0 if is_complete(observed_job.status) else FAILED
     except JobDeleted:
-        display.note(f"{target} was deleted")
+        display.show_note(f"{target} was deleted")
     return FAILED

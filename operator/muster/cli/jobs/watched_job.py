@@ -35,9 +35,9 @@ async def watch_job(target: ClusterJob) -> AsyncGenerator[ObservedJob]:
         yield read_observed_job(resource)
         try:
             async with aclosing(_watch_changes(target, resource)) as changes:
-                async for observed in changes:
+                async for observed_job in changes:
                     failures = 0
-                    yield observed
+                    yield observed_job
             resource = await target.client.get(JOBS, target.namespace, target.name)
         except ApiError as error:
             if error.is_not_found:

@@ -11,7 +11,7 @@ from typing import Literal
 LogFormat = Literal["plain", "json"]
 
 _LIBRARIES = ("aiohttp", "asyncio", "kopf", "kubernetes")
-"""The libraries whose log records below warnings are dropped."""
+"""muster drops the log records of these libraries below the level of warnings."""
 
 _EXPECTED_WARNINGS = ("OS signals are ignored",)
 """kopf's warnings about intended behaviour, such as that only the main thread handles signals."""

@@ -14,17 +14,17 @@ from muster.cli.errors import BadInput
 from muster.cli.explain.explanation import Explanation
 from muster.cli.explain.explanations import explain_node
 from muster.cli.render.render import PLACEHOLDERS, render_text, simulate_apply
-from muster.render.agent_archive import agent_archive
-from muster.render.kubernetes.devices import with_procs
+from muster.render.agent_archive import build_agent_archive
+from muster.render.kubernetes.devices import resolve_procs_per_node
 from muster.render.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
-from muster.render.kubernetes.render import pod
+from muster.render.kubernetes.render import render_pod
 from muster.render.kubernetes.user_patches import group_equal_nodes
 
 
 def _render(job: Job, options: AwsOptions, config: OperatorConfig | None) -> str:
     if options != AwsOptions():
         raise BadInput("--aws-region and --aws-account work only with backend: SageMaker")
-    return render_text(job, agent_archive(), config)
+    return render_text(job, build_agent_archive(), config)
 
 
 def _explain(job: Job, node: int, config: OperatorConfig | None) -> Sequence[Explanation]:
@@ -50,9 +50,9 @@ def _explain_without_image(job: Job, node: int) -> Sequence[Explanation]:
 def _find_problems(job: Job, config: OperatorConfig | None) -> tuple[str, ...]:
     """Return the reasons why muster can't render the job's pods. The job may still run on this machine."""
     try:
-        applied_job = with_procs(simulate_apply(apply_config(job, config)))
+        applied_job = resolve_procs_per_node(simulate_apply(apply_config(job, config)))
         for nodes in group_equal_nodes(applied_job):
-            pod(applied_job, nodes[0], 0, PLACEHOLDERS)
+            render_pod(applied_job, nodes[0], 0, PLACEHOLDERS)
     except NotRenderable as error:
         return (str(error),)
     except InvalidResource as invalid:
@@ -64,6 +64,6 @@ KUBERNETES = BackendCommands(
     render=_render,
     explain=_explain,
     check=lambda _job, _document, _config: None,
-    problems=_find_problems,
-    notes=lambda _: (),
+    find_problems=_find_problems,
+    make_warnings=lambda _: (),
 )

@@ -18,12 +18,12 @@ from muster.core.status.rank_ranges import format_ranges
 from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.names import ARCHIVE_KEY
 from muster.render.agent_plan import render_plan
-from muster.render.kubernetes.devices import with_procs
+from muster.render.kubernetes.devices import resolve_procs_per_node
 from muster.render.kubernetes.gang import render_pod_group
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
 from muster.render.kubernetes.pod_settings import PodSettings
-from muster.render.kubernetes.render import config_map, pod, service
+from muster.render.kubernetes.render import render_config_map, render_pod, render_service
 from muster.render.kubernetes.user_patches import group_equal_nodes
 from muster_worker.contract.schema import Plan
 from muster_worker.launchers.registry import find_launcher
@@ -50,23 +50,23 @@ def render_text(job: Job, archive: bytes, config: OperatorConfig | None = None) 
     """
     job_text = to_yaml(serialise_resource(job))
     try:
-        applied_job = with_procs(simulate_apply(apply_config(job, config)))
+        applied_job = resolve_procs_per_node(simulate_apply(apply_config(job, config)))
     except InvalidResource as invalid:
         return f"{job_text}---\n" + "".join(f"# not for a cluster yet: {problem}\n" for problem in invalid.problems)
     plan = render_plan(applied_job, PLACEHOLDERS.collector_url, "CERTIFICATE")
     parts = [
         job_text,
-        to_yaml(dict(service(applied_job))),
-        _config_map_text(config_map(applied_job, plan, archive), archive),
+        to_yaml(dict(render_service(applied_job))),
+        _format_config_map(render_config_map(applied_job, plan, archive), archive),
     ]
     group = render_pod_group(applied_job)
     if group is not None:
         parts.append(to_yaml(dict(group.body)))
-    parts += [_nodes_text(applied_job, plan, nodes) for nodes in group_equal_nodes(applied_job)]
+    parts += [_format_nodes(applied_job, plan, nodes) for nodes in group_equal_nodes(applied_job)]
     return "---\n".join(parts)
 
 
-def _config_map_text(child: Object, archive: bytes) -> str:
+def _format_config_map(child: Object, archive: bytes) -> str:
     data: Fields = {name: _indent_json(str(text)) for name, text in read_mapping(child["data"]).items()}
     config_map_fields: Fields = {**child, "data": data}
     config_map_fields["binaryData"] = {
@@ -80,24 +80,24 @@ def _indent_json(text: str) -> str:
     return json.dumps(value, indent=2) + "\n"
 
 
-def _nodes_text(job: Job, plan: Plan, nodes: tuple[int, ...]) -> str:
+def _format_nodes(job: Job, plan: Plan, nodes: tuple[int, ...]) -> str:
     preview = preview_launch(job, plan, nodes[0])
     command = (
         f"$ {shlex.join(preview.command)}" if preview.command else "mpirun on node 0 starts the ranks of this node"
     )
-    lines = [*_titles(plan, nodes), command]
+    lines = [*_make_titles(plan, nodes), command]
     lines += [f"  {name}={value}" for name, value in sorted(preview.environment.items())]
-    return "".join(f"# {one_line(line)}\n" for line in lines) + _pod_text(job, nodes[0])
+    return "".join(f"# {escape_line(line)}\n" for line in lines) + _format_pod(job, nodes[0])
 
 
-def _pod_text(job: Job, node: int) -> str:
+def _format_pod(job: Job, node: int) -> str:
     try:
-        return to_yaml(dict(pod(job, node, 0, PLACEHOLDERS)))
+        return to_yaml(dict(render_pod(job, node, 0, PLACEHOLDERS)))
     except NotRenderable as error:
-        return f"# no pod: {one_line(str(error))}\n"
+        return f"# no pod: {escape_line(str(error))}\n"
 
 
-def _titles(plan: Plan, nodes: tuple[int, ...]) -> list[str]:
+def _make_titles(plan: Plan, nodes: tuple[int, ...]) -> list[str]:
     first = nodes[0]
     titles = [f"node {first}: algo-{first + 1}, {_describe_ranks(plan, first)}"]
     if len(nodes) > 1:
@@ -116,6 +116,6 @@ def _describe_ranks(plan: Plan, node: int) -> str:
     return f"ranks {first} to {first + plan.procs_per_node - 1}{note}"
 
 
-def one_line(text: str) -> str:
+def escape_line(text: str) -> str:
     """Escape characters that are not printable, such as line ends."""
     return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)

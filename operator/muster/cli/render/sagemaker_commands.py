@@ -12,24 +12,24 @@ from muster.cli.backend_commands import BackendCommands
 from muster.cli.errors import BadInput
 from muster.cli.explain.explanation import Explanation
 from muster.cli.explain.training_explanations import explain_training_request
-from muster.cli.render.training_request import build_request, check_request, region_or_any, request_text
-from muster.render.sagemaker.notes import training_notes
+from muster.cli.render.training_request import build_request, check_request, choose_region_or_default, format_request
+from muster.render.sagemaker.job_warnings import make_training_warnings
 
 
 def _explain(job: Job, _: int, config: OperatorConfig | None) -> Sequence[Explanation]:
     """Explain the job's request."""
     try:
-        result = explain_training_request(job, build_request(job, region_or_any(job, config)))
+        result = explain_training_request(job, build_request(job, choose_region_or_default(job, config)))
     except InvalidResource as invalid:
         raise BadInput(f"not for SageMaker yet: {'; '.join(map(str, invalid.problems))}") from None
-    sys.stderr.writelines(f"{note}\n" for note in training_notes(job))
+    sys.stderr.writelines(f"{warning}\n" for warning in make_training_warnings(job))
     return result
 
 
 SAGEMAKER = BackendCommands(
-    render=lambda job, options, config: request_text(job, options.region, options.account, config),
+    render=lambda job, options, config: format_request(job, options.region, options.account, config),
     explain=_explain,
     check=check_request,
-    problems=lambda _job, _config: (),
-    notes=training_notes,
+    find_problems=lambda _job, _config: (),
+    make_warnings=make_training_warnings,
 )

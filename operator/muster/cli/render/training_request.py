@@ -9,27 +9,27 @@ from muster.api.spec.job import Job
 from muster.api.yaml.serialise import to_yaml
 from muster.cli.aws_options import check_region, choose_account
 from muster.cli.errors import BadInput
-from muster.cli.render.render import one_line, simulate_apply
+from muster.cli.render.render import escape_line, simulate_apply
 from muster.core.training_job.name import build_training_job_name
 from muster.render.sagemaker.apply_defaults import apply_defaults
-from muster.render.sagemaker.image_facts import image_facts
-from muster.render.sagemaker.notes import training_notes
-from muster.render.sagemaker.request.identity import job_tags
+from muster.render.sagemaker.image_facts import load_image_facts
+from muster.render.sagemaker.job_warnings import make_training_warnings
+from muster.render.sagemaker.request.identity import make_job_tags
 from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.settings import RequestSettings
 from muster.render.sagemaker.request.training_request import Archive, TrainingRequest
 
 FIRST_ATTEMPT = 1
-ANY_REGION = "us-east-1"
-"""A region that has all images, for jobs whose region is unknown."""
+DEFAULT_REGION = "us-east-1"
+"""The region for jobs whose region is unknown. It has all images."""
 
 
-def request_text(job: Job, region: str | None, account: str | None, config: OperatorConfig | None) -> str:
+def format_request(job: Job, region: str | None, account: str | None, config: OperatorConfig | None) -> str:
     """Return the request as YAML, with comments about uploads. By default, the job sets the region and the account.
 
     Raises `BadInput` if they are unknown, or if muster can't build the request.
     """
-    settings = region_and_account(simulate_apply(job), resolve_region(job, check_region(region), config), account)
+    settings = make_request_settings(simulate_apply(job), resolve_region(job, check_region(region), config), account)
     try:
         training_request = build_request(job, settings.region, account)
     except InvalidResource as invalid:
@@ -37,25 +37,25 @@ def request_text(job: Job, region: str | None, account: str | None, config: Oper
     comments = [
         f"CreateTrainingJob in {settings.region}, account {settings.account}",
         "the training job's name contains a hash of the resource's uid, and ends with the number of the attempt",
-        *_archive_lines(training_request.archive),
-        *training_notes(job),
+        *_describe_archive(training_request.archive),
+        *make_training_warnings(job),
     ]
-    return "".join(f"# {one_line(line)}\n" for line in comments) + to_yaml(training_request.body)
+    return "".join(f"# {escape_line(line)}\n" for line in comments) + to_yaml(training_request.body)
 
 
 def build_request(job: Job, region: str, account: str | None = None) -> TrainingRequest:
     """Return the request of the job's first attempt. Raises `InvalidResource`."""
     applied_job = simulate_apply(job)
-    # Raise the errors of the operator's defaults. The request does not contain these defaults.
+    # Raise the errors that the operator would raise. The request does not contain its defaults.
     apply_defaults(applied_job, region)
-    return render_request(applied_job, region_and_account(applied_job, region, account), image_facts())
+    return render_request(applied_job, make_request_settings(applied_job, region, account), load_image_facts())
 
 
-def region_and_account(job: Job, region: str, account: str | None) -> RequestSettings:
+def make_request_settings(job: Job, region: str, account: str | None) -> RequestSettings:
     """Return the region and account of the job's first attempt. The default of `account` is the role's account."""
     role = job.spec.sagemaker.role if job.spec.sagemaker is not None else None
     name = build_training_job_name(job.metadata, FIRST_ATTEMPT)
-    return RequestSettings(region, choose_account(account, role) or "", name, tags=job_tags(job, FIRST_ATTEMPT))
+    return RequestSettings(region, choose_account(account, role) or "", name, tags=make_job_tags(job, FIRST_ATTEMPT))
 
 
 def resolve_region(job: Job, region: str | None, config: OperatorConfig | None) -> str:
@@ -69,16 +69,16 @@ def resolve_region(job: Job, region: str | None, config: OperatorConfig | None) 
     return result
 
 
-def region_or_any(job: Job, config: OperatorConfig | None) -> str:
-    """Return the job's region, or the operator's, or ANY_REGION, for results that don't depend on the region."""
+def choose_region_or_default(job: Job, config: OperatorConfig | None) -> str:
+    """Return the job's region, or the operator's, or DEFAULT_REGION, for results that don't depend on the region."""
     job_region = job.spec.sagemaker.region if job.spec.sagemaker is not None else None
-    return job_region or (config.sagemaker.region if config is not None else None) or ANY_REGION
+    return job_region or (config.sagemaker.region if config is not None else None) or DEFAULT_REGION
 
 
 def check_request(job: Job, document: Document, config: OperatorConfig | None) -> None:
     """Raise `InvalidResource`, with lines, for a job that has no image or exceeds SageMaker's limits."""
     try:
-        build_request(job, region_or_any(job, config))
+        build_request(job, choose_region_or_default(job, config))
     except InvalidResource as invalid:
         problems = [
             FieldProblem(problem.path, problem.message, document.find_line(tuple(problem.path.split("."))))
@@ -87,7 +87,7 @@ def check_request(job: Job, document: Document, config: OperatorConfig | None) -
         raise InvalidResource(tuple(problems), document.source) from None
 
 
-def _archive_lines(archive: Archive | None) -> list[str]:
+def _describe_archive(archive: Archive | None) -> list[str]:
     if archive is None:
         return []
     additional = f", with {', '.join(sorted(archive.files))} added" if archive.files else ""

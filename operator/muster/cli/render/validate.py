@@ -12,9 +12,9 @@ from muster.api.field_problems import InvalidResource
 from muster.api.validation.validate import is_job
 from muster.api.validation.validate import validate as validate_document
 from muster.api.yaml.load import NotReadable, decode_documents
-from muster.cli.backends import commands_of
+from muster.cli.backends import get_commands
 from muster.cli.config_file import check_with_config
-from muster.cli.job_source import read_source, source_name
+from muster.cli.job_source import get_source_name, read_source
 
 _INVALID = 1
 _UNREADABLE = 2
@@ -27,7 +27,7 @@ def check_files(names: Sequence[str], config: OperatorConfig | None = None) -> i
 
 def check_file(name: str, config: OperatorConfig | None = None) -> int:
     """Check one file, report its problems, and return the exit code."""
-    source = source_name(name)
+    source = get_source_name(name)
     try:
         documents = decode_documents(read_source(name), source)
     except OSError as error:
@@ -51,13 +51,13 @@ def _check(document: Document, config: OperatorConfig | None, *, is_only_documen
     try:
         job = validate_document(document)
         check_with_config(job, document, config)
-        commands_of(job).check(job, document, config)
+        get_commands(job).check(job, document, config)
     except InvalidResource as error:
         typer.echo(str(error), err=True)
         return _INVALID
     typer.echo(f"{document.source}: {job.metadata.name} is valid")
-    for problem in commands_of(job).problems(job, config):
+    for problem in get_commands(job).find_problems(job, config):
         typer.echo(f"{document.source}: not for a cluster yet: {problem}", err=True)
-    for note in commands_of(job).notes(job):
+    for note in get_commands(job).make_warnings(job):
         typer.echo(f"{document.source}: {note}", err=True)
     return 0

@@ -6,16 +6,16 @@ from muster.api.spec.job import Job, Resources
 from muster.cli.options import RunOptions
 
 
-def cluster_notes(job: Job, options: RunOptions) -> tuple[str, ...]:
+def make_cluster_notes(job: Job, options: RunOptions) -> tuple[str, ...]:
     """Return notes for the user about fields that `muster run` ignores."""
-    unused = cluster_fields(job, options)
+    unused = list_cluster_fields(job, options)
     notes: tuple[str, ...] = (f"ignored here, because they are for a cluster: {', '.join(unused)}",) if unused else ()
     if job.spec.suspend:
         notes += ("suspend: true is ignored here: the job runs",)
     return notes
 
 
-def cluster_fields(job: Job, options: RunOptions) -> tuple[str, ...]:
+def list_cluster_fields(job: Job, options: RunOptions) -> tuple[str, ...]:
     """Return the fields that are set and that `muster run` ignores, in the order of the spec."""
     spec = job.spec
     checkpoint_volume = spec.checkpoint.volume if spec.checkpoint is not None else None

@@ -18,7 +18,7 @@ from muster.api.status.status import Status
 from muster.backends.local.folder_lock import FolderInUse
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import OnLine
-from muster.cli.board.rank_lines import is_wanted, parse_line
+from muster.cli.board.rank_lines import parse_line, should_show
 from muster.cli.board.view import View
 from muster.cli.display import Display, open_display
 from muster.cli.errors import BadInput, format_os_error
@@ -65,12 +65,12 @@ def run_or_report(display: Display, work: Callable[[], int]) -> int:
         # A system error, such as a full disk, is not a bug in muster.
         problem = format_os_error(error)
     display.close(None)
-    display.note(f"muster: {problem}")
+    display.show_note(f"muster: {problem}")
     return FAILED
 
 
 @dataclass
-class Run:
+class DisplayedRun:
     """The state of a run, and its display."""
 
     job: Job
@@ -90,12 +90,12 @@ class Run:
 
             def stop(request: StopRequest) -> None:
                 self._show_stopping(request)
-                session.backend.request_stop(request.by, request.grace_seconds)
+                session.backend.request_stop(request.cause, request.grace_seconds)
                 session.changed.set()
 
             local_run = LocalRun(self.job, session.backend, session.changed, clock, self._publish)
             self.signals = StopSignals(stop)
-            self.signals.listen(asyncio.get_running_loop())
+            self.signals.install_handlers(asyncio.get_running_loop())
             ticker = asyncio.create_task(self._tick())
             try:
                 return await local_run.run()
@@ -106,7 +106,7 @@ class Run:
         """Remove the notice about stopping."""
         self._notice = ""
 
-    def view(self) -> View | None:
+    def make_view(self) -> View | None:
         """Return the current view of the run; None before the first reconcile."""
         if self._result is None:
             return None
@@ -131,7 +131,7 @@ class Run:
         self._show()
 
     def _show(self) -> None:
-        view = self.view()
+        view = self.make_view()
         if view is not None:
             self.display.show(view)
 
@@ -139,32 +139,32 @@ class Run:
         line = parse_line(self.layout.node_name(node), text)
         if line.rank is not None:
             self._last_lines[line.rank] = line.text
-        if self.options.shows_logs and is_wanted(line, self.options.ranks):
-            self.display.line(line)
+        if self.options.shows_logs and should_show(line, self.options.ranks):
+            self.display.show_line(line)
 
     def _show_stopping(self, request: StopRequest) -> None:
         if request.grace_seconds > 0:
-            self._notice = f"stopping after {request.by} (Ctrl-C again to kill at once)"
+            self._notice = f"stopping after {request.cause} (Ctrl-C again to kill at once)"
         else:
-            self._notice = f"killing after {request.by}"
-        self.display.note(self._notice)
+            self._notice = f"killing after {request.cause}"
+        self.display.show_note(self._notice)
         self._show()
 
 
-def finish_run(run: Run, job: Job, result: ReconcileResult[JobFacts]) -> int:
+def finish_run(run: DisplayedRun, job: Job, result: ReconcileResult[JobFacts]) -> int:
     """Show the summary, and write the resource to the run's folder and, if requested, to standard output."""
     options, layout = run.options, run.layout
     run.remove_notice()
-    run.display.close(run.view())
+    run.display.close(run.make_view())
     layout.resource.write_text(format_resource(job, result.status, "yaml"), encoding="utf-8")
     for line in summarize_run(result.status, result.facts, layout, Path.cwd()):
-        run.display.note(line)
+        run.display.show_note(line)
     if options.output is not None:
         sys.stdout.write(format_resource(job, result.status, options.output))
-    return _exit_code(run.signals, result.status)
+    return _choose_exit_code(run.signals, result.status)
 
 
-def _exit_code(signals: StopSignals | None, status: Status) -> int:
+def _choose_exit_code(signals: StopSignals | None, status: Status) -> int:
     if is_complete(status):
         return 0
     stopped = signals.exit_code if signals is not None else None

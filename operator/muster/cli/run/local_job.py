@@ -27,20 +27,20 @@ def set_uid(job: Job) -> Job:
 
 def resolve_job(job: Job, gpus: int) -> Job:
     """Return the job with all defaults for this machine. Raises `MissingVariable`."""
-    # All nodes share this machine, so that a spare would replace nothing.
+    # All nodes share this machine, so a spare could not replace a lost node.
     running = job.model_copy(update={"spec": job.spec.model_copy(update={"suspend": False, "spares": 0})})
-    return with_variables(with_procs(_without_growth(running), gpus), os.environ)
+    return with_variables(with_procs(_fix_node_count(running), gpus), os.environ)
 
 
-def _without_growth(job: Job) -> Job:
-    """Return an elastic job with at most the nodes with which it starts: nothing raises their number here."""
+def _fix_node_count(job: Job) -> Job:
+    """Return an elastic job with a fixed number of nodes, because it can't grow on this machine."""
     if job.spec.elastic is None:
         return job
     elastic = job.spec.elastic.model_copy(update={"max_nodes": job.spec.nodes})
     return job.model_copy(update={"spec": job.spec.model_copy(update={"elastic": elastic})})
 
 
-def without_remote_storage(job: Job, options: RunOptions) -> Job:
+def remove_remote_storage(job: Job, options: RunOptions) -> Job:
     """Return the job without S3 locations of the files that the user stores on this machine."""
     checkpoint, output = job.spec.checkpoint, job.spec.output
     if options.keeps_here and checkpoint is not None:
@@ -63,16 +63,18 @@ def prepare_machine(display: Display, gpus: tuple[str, ...]) -> Machine:
     """Return this machine with the environment for the ranks. Show the differences from the user's environment."""
     inherited = inherit(os.environ)
     if inherited.dropped:
-        display.note(f"not passed on to the ranks, because they belong to another run: {', '.join(inherited.dropped)}")
+        display.show_note(
+            f"not passed on to the ranks, because they belong to another run: {', '.join(inherited.dropped)}"
+        )
     home = PythonHome(sysconfig.get_path("scripts"), sys.prefix != sys.base_prefix, find_spec("torch") is not None)
     environment = with_python(inherited.variables, home)
     if environment is not None:
-        display.note(f"no virtual environment is active: the ranks' python is {home.bin}/python")
+        display.show_note(f"no virtual environment is active: the ranks' python is {home.bin}/python")
     cores = len(os.sched_getaffinity(0))
-    return Machine(environment or inherited.variables, gpus, cores, _machine_hosts())
+    return Machine(environment or inherited.variables, gpus, cores, _read_hosts_file())
 
 
-def _machine_hosts() -> str:
+def _read_hosts_file() -> str:
     try:
         return Path("/etc/hosts").read_text(encoding="utf-8", errors="surrogateescape")
     except FileNotFoundError:

@@ -25,15 +25,15 @@ from muster.backends.local.storage import (
 from muster.cli.errors import BadInput
 from muster.cli.job_file import read_job
 from muster.cli.options import RunOptions, check_ranks
-from muster.cli.run.cluster_fields import cluster_notes
-from muster.cli.run.displayed_run import Run, finish_run, open_stderr_display, run_or_report
+from muster.cli.run.cluster_fields import make_cluster_notes
+from muster.cli.run.displayed_run import DisplayedRun, finish_run, open_stderr_display, run_or_report
 from muster.cli.run.local_job import (
     SCRATCH,
     choose_folder,
     prepare_machine,
+    remove_remote_storage,
     resolve_job,
     set_uid,
-    without_remote_storage,
 )
 from muster.core.world import compute_world_size
 
@@ -47,27 +47,27 @@ def run_job(options: RunOptions) -> int:
     job = set_uid(file_job)
     gpus = machine_gpus(os.environ, Path("/dev"))
     try:
-        resolved_job = without_remote_storage(resolve_job(job, len(gpus)), options)
+        resolved_job = remove_remote_storage(resolve_job(job, len(gpus)), options)
         check_ranks(options.ranks, compute_world_size(resolved_job))
         plan = local_plan(resolved_job, options.inputs)
         folders = find_folders(without_downloaded_channels(job, plan), options.inputs, options.checkpoint)
     except (MissingFolder, MissingVariable) as error:
         raise BadInput(str(error)) from None
     display = open_stderr_display()
-    for note in cluster_notes(job, options):
-        display.note(note)
+    for note in make_cluster_notes(job, options):
+        display.show_note(note)
 
     def work() -> int:
         folder = choose_folder(options, job)
         with lock_folder(folder), Scratch(SCRATCH) as scratch:
             layout = RunLayout(folder, scratch.folder, job.metadata.name)
-            run = Run(resolved_job, layout, display, options)
+            run = DisplayedRun(resolved_job, layout, display, options)
             machine = prepare_machine(display, gpus)
             if plan is not None:
-                download_inputs(plan, layout, display.note)
+                download_inputs(plan, layout, display.show_note)
             all_folders = replace(folders, downloads=downloaded_folders(plan, layout))
             opener = partial(open_session, resolved_job, layout, machine=machine, folders=all_folders)
-            with sync(plan, layout, display.note):
+            with sync(plan, layout, display.show_note):
                 result = asyncio.run(run.run(opener))
         return finish_run(run, job, result)
 

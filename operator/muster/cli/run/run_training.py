@@ -36,20 +36,20 @@ from muster.backends.local.toolkit.host import CodeFile
 from muster.cli.errors import BadInput
 from muster.cli.job_file import read_job
 from muster.cli.options import RunOptions, check_ranks
-from muster.cli.run.displayed_run import Run, finish_run, open_stderr_display, run_or_report
+from muster.cli.run.displayed_run import DisplayedRun, finish_run, open_stderr_display, run_or_report
 from muster.cli.run.local_job import (
     SCRATCH,
     choose_folder,
     prepare_machine,
+    remove_remote_storage,
     resolve_job,
     set_uid,
-    without_remote_storage,
 )
 from muster.core.world import compute_world_size
 from muster.engine.toolkit_session import ToolkitRun, build_training, find_framework_module, open_toolkit
 from muster.render.sagemaker.apply_defaults import apply_defaults
-from muster.render.sagemaker.image_facts import image_facts
-from muster.render.sagemaker.notes import kubernetes_fields
+from muster.render.sagemaker.image_facts import load_image_facts
+from muster.render.sagemaker.job_warnings import list_kubernetes_fields
 from muster.render.sagemaker.rank_reports import PROGRAM
 from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.settings import RequestSettings
@@ -77,7 +77,7 @@ def run_training(options: RunOptions, source: Path | None) -> int:
         raise BadInput(f"--source {source}: not a folder")
     gpus = machine_gpus(os.environ, Path("/dev"))
     try:
-        resolved_job = apply_defaults(without_remote_storage(resolve_job(job, len(gpus)), options), PLACEHOLDERS.region)
+        resolved_job = apply_defaults(remove_remote_storage(resolve_job(job, len(gpus)), options), PLACEHOLDERS.region)
         check_ranks(options.ranks, compute_world_size(resolved_job))
         training_request = _render_request(resolved_job)
         plan = _plan_storage(resolved_job, options, source)
@@ -88,18 +88,18 @@ def run_training(options: RunOptions, source: Path | None) -> int:
         raise BadInput(str(error)) from None
     display = open_stderr_display()
     for note in _describe_unused_fields(job):
-        display.note(note)
+        display.show_note(note)
 
     def work() -> int:
         machine, folder = prepare_machine(display, gpus), choose_folder(options, job)
         python = _find_python(machine, resolved_job)
-        with lock_folder(folder), _rendezvous_port(resolved_job), Scratch(SCRATCH) as scratch:
+        with lock_folder(folder), _reserve_port_if_used(resolved_job), Scratch(SCRATCH) as scratch:
             layout = RunLayout(folder, scratch.folder, job.metadata.name)
             if plan is not None:
-                download_inputs(plan, layout, display.note)
+                download_inputs(plan, layout, display.show_note)
             training = build_training(resolved_job, training_request, _read_code(source or code_folder(layout)))
             all_folders = replace(folders, downloads=downloaded_folders(plan, layout))
-            run = Run(resolved_job, layout, display, options)
+            run = DisplayedRun(resolved_job, layout, display, options)
             toolkit_run = ToolkitRun(resolved_job, training, layout, machine, all_folders, python)
             result = asyncio.run(run.run(partial(open_toolkit, toolkit_run)))
         return finish_run(run, job, result)
@@ -108,12 +108,12 @@ def run_training(options: RunOptions, source: Path | None) -> int:
 
 
 def _describe_unused_fields(job: Job) -> tuple[str, ...]:
-    fields = kubernetes_fields(job.spec)
+    fields = list_kubernetes_fields(job.spec)
     return (f"ignored here, because they are for Kubernetes: {', '.join(fields)}",) if fields else ()
 
 
 @contextmanager
-def _rendezvous_port(job: Job) -> Iterator[None]:
+def _reserve_port_if_used(job: Job) -> Iterator[None]:
     """Reserve the toolkit's port if the ranks use it for their rendezvous. Raises `BadInput`."""
     distribution = choose_distribution(job.spec)
     is_torch = distribution is not None and distribution.torch_distributed is not None
@@ -134,7 +134,7 @@ def _render_request(job: Job) -> TrainingRequest:
     if len(groups) > 1:
         names = ", ".join(group.name for group in groups)
         raise BadInput(f"--local supports one instance type, and this job has sagemaker.instanceGroups {names}")
-    training_request = render_request(job, PLACEHOLDERS, image_facts())
+    training_request = render_request(job, PLACEHOLDERS, load_image_facts())
     if PROGRAM not in training_request.hyperparameters:
         raise BadInput(
             "--local runs only programs that SageMaker's toolkit starts, and the toolkit does not start this job:"

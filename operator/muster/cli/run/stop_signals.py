@@ -17,7 +17,7 @@ _NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "th
 class StopRequest:
     """A request to stop the job, with its cause. If `grace_seconds` is 0, muster kills the ranks at once."""
 
-    by: str
+    cause: str
     grace_seconds: float
 
 
@@ -33,7 +33,7 @@ class StopSignals:
         """128 plus the number of the first signal, as in shells; None if no signal arrived."""
         return 128 + self._received[0] if self._received else None
 
-    def listen(self, loop: asyncio.AbstractEventLoop) -> None:
+    def install_handlers(self, loop: asyncio.AbstractEventLoop) -> None:
         """Handle the signals while the loop runs."""
         for number in _NAMES:
             loop.add_signal_handler(number, self._handle, number)

@@ -35,7 +35,7 @@ def find_root_cause(status: Status, facts: JobFacts) -> RootCause | None:
     launcher = _find_failed_launcher(facts)
     for detail in status.ranks.details if status.ranks else ():
         if detail.state == "Failed":
-            lines = _last_lines_of_rank(find_node(facts, detail.node), detail.rank)
+            lines = _get_last_lines(find_node(facts, detail.node), detail.rank)
             # An mpirun in the user's command prints the ranks' output on its own node.
             if not lines and launcher is not None and launcher.process in Mpi.RUNNERS:
                 return launcher
@@ -56,15 +56,15 @@ def _find_failed_launcher(facts: JobFacts) -> RootCause | None:
     return None
 
 
-def summarize_run(status: Status, facts: JobFacts, layout: RunLayout, here: Path) -> list[str]:
-    """Return the lines that follow the run's message. Paths below the folder `here` are relative to it."""
+def summarize_run(status: Status, facts: JobFacts, layout: RunLayout, base: Path) -> list[str]:
+    """Return the lines that follow the run's message. Paths below `base` are relative to it."""
     history = [f"  {line}" for line in (*format_restarts(status), *format_goodput(status))]
     if is_complete(status):
         return [
             *history,
-            f"  model and output  {_format_path(layout.model, here)}, {_format_path(layout.output, here)}",
-            f"  logs              {_format_path(layout.folder / 'logs', here)}",
-            f"  resource          {_format_path(layout.resource, here)}",
+            f"  model and output  {_format_path(layout.model, base)}, {_format_path(layout.output, base)}",
+            f"  logs              {_format_path(layout.folder / 'logs', base)}",
+            f"  resource          {_format_path(layout.resource, base)}",
         ]
     lines = history
     root_cause = None if _was_stopped(status) else find_root_cause(status, facts)
@@ -72,10 +72,10 @@ def summarize_run(status: Status, facts: JobFacts, layout: RunLayout, here: Path
         if root_cause.last_lines:
             lines.append(f"  last lines of {root_cause.process} on {layout.node_name(root_cause.node)}:")
             lines += [f"  | {strip_control_sequences(line)}" for line in root_cause.last_lines]
-        lines.append(f"  its log   {_format_path(layout.node(root_cause.node).log, here)}")
+        lines.append(f"  its log   {_format_path(layout.node(root_cause.node).log, base)}")
     else:
-        lines.append(f"  logs      {_format_path(layout.folder / 'logs', here)}")
-    lines.append(f"  resource  {_format_path(layout.resource, here)}")
+        lines.append(f"  logs      {_format_path(layout.folder / 'logs', base)}")
+    lines.append(f"  resource  {_format_path(layout.resource, base)}")
     return lines
 
 
@@ -83,10 +83,10 @@ def _was_stopped(status: Status) -> bool:
     return any(entry.type == "Failed" and entry.reason == "StopRequested" for entry in status.conditions)
 
 
-def _last_lines_of_rank(node: NodeFacts, rank: int) -> tuple[str, ...]:
+def _get_last_lines(node: NodeFacts, rank: int) -> tuple[str, ...]:
     ranks = node.agent.ranks if node.agent else ()
     return next((entry.report.last_lines for entry in ranks if entry.report.rank == rank), ())
 
 
-def _format_path(path: Path, here: Path) -> str:
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+def _format_path(path: Path, base: Path) -> str:
+    return str(path.relative_to(base) if path.is_relative_to(base) else path)

@@ -17,10 +17,10 @@ from muster.render.storage.git_token import GIT_TOKEN_VARIABLE
 from muster.render.storage.storage_plan import StoragePlan
 from muster.storage.dependencies import StorageDependencies
 from muster.storage.node_download import download_node
-from muster.storage.node_folders import folders_below
+from muster.storage.node_folders import make_node_folders
 from muster.storage.node_sync import NodeSync
-from muster.storage.s3.bucket import s3_client
-from muster.storage.sync_server import serve
+from muster.storage.s3.bucket import make_s3_client
+from muster.storage.sync_server import serve_sync
 
 FAILED = 1
 
@@ -40,7 +40,7 @@ def download_files(options: StorageOptions, node: int, config_map: Path | None) 
     # The root file system is read-only.
     tempfile.tempdir = str(options.root)
     try:
-        download_node(_plan(options), node, folders_below(options.root), config_map, _dependencies())
+        download_node(_read_plan(options), node, make_node_folders(options.root), config_map, _make_dependencies())
     except StorageError as problem:
         sys.stderr.write(f"{problem.reason}: {problem.message}\n")
         return FAILED
@@ -58,17 +58,17 @@ def upload_files(options: StorageOptions, socket: Path) -> int:
     signal.set_wakeup_fd(writer)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)  # the wake-up descriptor reports the signal
-    serve(NodeSync(_plan(options), folders_below(options.root), _dependencies()), socket, reader)
+    serve_sync(NodeSync(_read_plan(options), make_node_folders(options.root), _make_dependencies()), socket, reader)
     return 0
 
 
-def _plan(options: StorageOptions) -> StoragePlan:
-    return storage_plan.from_json(options.plan.read_bytes())
+def _read_plan(options: StorageOptions) -> StoragePlan:
+    return storage_plan.decode_plan(options.plan.read_bytes())
 
 
-def _dependencies() -> StorageDependencies:
+def _make_dependencies() -> StorageDependencies:
     return StorageDependencies(
-        client=cache(s3_client),
+        get_s3_client=cache(make_s3_client),
         sleep=time.sleep,
         clock=time.time,
         report=_print_line,

@@ -1,4 +1,4 @@
-"""Read request bodies in bounded memory and time. A body's size is reserved before its first byte is read."""
+"""Read request bodies in bounded memory and time. Memory is reserved before the first byte of a body is read."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from muster.collector.server.refusal import Reason, RequestRefused
+from muster.collector.server.refusal import RefusalReason, RequestRefused
 from muster.collector.trust.tokens import PodClaim
 
 MAX_BYTES_IN_FLIGHT = 8 * 1024 * 1024
@@ -28,8 +28,8 @@ class _Body:
 
 
 @dataclass
-class Bodies:
-    """Reads bodies. When the memory is used up, the oldest body of the namespace with the most memory is dropped.
+class BodyReader:
+    """Reads bodies. When the memory is used up, it drops the oldest body of the namespace with the most memory.
 
     Each pod has one body at a time, because only its newest report matters.
     """
@@ -46,7 +46,7 @@ class Bodies:
 
         Raises `RequestRefused`.
         """
-        body = _Body(pod, _size(request, max_bytes), asyncio.timeout(seconds))
+        body = _Body(pod, _check_size(request, max_bytes), asyncio.timeout(seconds))
         self._reserve(body)
         try:
             yield await self._read(request, body)
@@ -59,10 +59,10 @@ class Bodies:
                 return await request.content.readexactly(body.size) if body.size else b""
         except TimeoutError:
             if body.is_crowded_out:
-                raise RequestRefused(Reason.CROWDED_OUT, RETRY_SECONDS) from None
-            raise RequestRefused(Reason.TOO_SLOW) from None
+                raise RequestRefused(RefusalReason.CROWDED_OUT, RETRY_SECONDS) from None
+            raise RequestRefused(RefusalReason.TOO_SLOW) from None
         except (web.RequestPayloadError, asyncio.IncompleteReadError):
-            raise RequestRefused(Reason.BAD_HTTP) from None
+            raise RequestRefused(RefusalReason.BAD_HTTP) from None
         finally:
             body.is_arriving = False
 
@@ -71,22 +71,22 @@ class Bodies:
         if older is not None:
             self._crowd_out(older)
         while self.reserved + body.size > MAX_BYTES_IN_FLIGHT:
-            largest = max(self._namespaces, key=self._reserved_by)
+            largest = max(self._namespaces, key=self._get_reserved_bytes)
             if largest == body.pod.namespace:
-                raise RequestRefused(Reason.CROWDED_OUT, RETRY_SECONDS)
+                raise RequestRefused(RefusalReason.CROWDED_OUT, RETRY_SECONDS)
             arriving = (other for other in self._namespaces[largest] if other.is_arriving)
             self._crowd_out(next(arriving, None))
         self._pods[body.pod.pod_uid] = body
         self._namespaces.setdefault(body.pod.namespace, {})[body] = None
         self.reserved += body.size
 
-    def _reserved_by(self, namespace: str) -> int:
+    def _get_reserved_bytes(self, namespace: str) -> int:
         return sum(body.size for body in self._namespaces[namespace])
 
     def _crowd_out(self, body: _Body | None) -> None:
         # a complete body is already being handled: don't drop it
         if body is None or not body.is_arriving:
-            raise RequestRefused(Reason.CROWDED_OUT, RETRY_SECONDS)
+            raise RequestRefused(RefusalReason.CROWDED_OUT, RETRY_SECONDS)
         body.is_crowded_out = True
         self._release(body)
         body.timeout.reschedule(asyncio.get_running_loop().time())
@@ -103,13 +103,13 @@ class Bodies:
             del self._pods[body.pod.pod_uid]
 
 
-def _size(request: web.BaseRequest, max_bytes: int) -> int:
+def _check_size(request: web.BaseRequest, max_bytes: int) -> int:
     # a compressed body may become arbitrarily large
     if request.headers.get("Content-Encoding", "identity") != "identity":
-        raise RequestRefused(Reason.COMPRESSED)
-    # without a length, no memory can be reserved
+        raise RequestRefused(RefusalReason.COMPRESSED)
+    # without a length, the collector can't reserve memory
     if request.content_length is None:
-        raise RequestRefused(Reason.LENGTH_REQUIRED)
+        raise RequestRefused(RefusalReason.LENGTH_REQUIRED)
     if request.content_length > max_bytes:
-        raise RequestRefused(Reason.TOO_LARGE)
+        raise RequestRefused(RefusalReason.TOO_LARGE)
     return request.content_length

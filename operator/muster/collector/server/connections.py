@@ -16,15 +16,15 @@ from dataclasses import dataclass, field
 
 from muster.collector.server.cpu_budgets import CpuBudgets
 from muster.collector.server.handshake_queue import HandshakeQueue
-from muster.collector.server.refusal import Reason
+from muster.collector.server.refusal import RefusalReason
 from muster.collector.server.refusal_counter import RefusalCounter
 from muster.collector.server.tls import TlsProtocol
 from muster.collector.trust.tokens import PodClaim
 
 ACCEPT_CPU_SECONDS = 0.002
-"""The processor time for accepting connections before other tasks run: many connections must not delay reports."""
+"""After accepting connections for this processor time, let other tasks run, so that reports are not delayed."""
 
-ACCEPT_AGAIN_SECONDS = 0.1
+ACCEPT_RETRY_SECONDS = 0.1
 """The delay after the process ran out of file descriptors."""
 
 AUTHENTICATION_CPU_SECONDS = 0.1
@@ -41,8 +41,8 @@ class ConnectionLimits:
     connections: int = 30_000  # two connections of each of 10,000 agents, and a reserve
     unauthenticated: int = 4_096  # a large job's agents connect at the same time
     unauthenticated_per_address: int = 64
-    handshaking: int = 256  # concurrent TLS handshakes; other unauthenticated connections wait
-    handshaking_per_address: int = 4
+    handshakes: int = 256  # concurrent TLS handshakes; other unauthenticated connections wait
+    handshakes_per_address: int = 4
     per_pod: int = 4  # an agent has two connections, and two more may be half-open
     authentication_seconds: float = 10.0  # from accept to the first valid token
     handshake_seconds: float = 5.0
@@ -60,20 +60,20 @@ class AcceptedConnection:
     handshake: asyncio.Task[None] | None = None
     transport: asyncio.WriteTransport | None = None
     pod: PodClaim | None = None
-    cpu_seconds: float = 0.0  # used before authentication
+    cpu_seconds: float = 0.0  # before authentication
 
     def authenticate(self, pod: PodClaim) -> None:
-        """Record the pod of the connection, after its first valid token."""
+        """Record the connection's pod, after its first valid token."""
         if self.pod != pod:
             self.connections.authenticate(self, pod)
 
-    def refuse(self, reason: Reason) -> None:
+    def refuse(self, reason: RefusalReason) -> None:
         """Close the connection without a response."""
         self.connections.refuse(self, reason)
 
     def connection_lost(self) -> None:
         """Remove the closed connection."""
-        self.connections.drop(self)
+        self.connections.remove(self)
 
     def charge(self, seconds: float) -> None:
         """Count the processor time for this connection's input against its pod or address."""
@@ -82,9 +82,9 @@ class AcceptedConnection:
 
 @dataclass
 class Connections:
-    """All connections. `run` accepts them on `listening`."""
+    """All connections. `run` accepts them on `listening_socket`."""
 
-    listening: socket.socket
+    listening_socket: socket.socket
     context: ssl.SSLContext
     make_protocol: Callable[[AcceptedConnection], asyncio.Protocol]
     limits: ConnectionLimits
@@ -98,25 +98,25 @@ class Connections:
 
     def __post_init__(self) -> None:
         self._handshakes: HandshakeQueue[AcceptedConnection] = HandshakeQueue(
-            self.limits.handshaking, self.limits.handshaking_per_address, self.cpu
+            self.limits.handshakes, self.limits.handshakes_per_address, self.cpu
         )
         self._has_waiting = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._clients)
 
-    def pods_of(self, namespace: str) -> float:
+    def count_pods(self, namespace: str) -> float:
         """Return the number of connected pods of the namespace."""
         return float(self._pod_counts[namespace])
 
     async def run(self) -> None:
         """Accept connections until cancelled."""
         loop = asyncio.get_running_loop()
-        loop.add_reader(self.listening, self._accept)
+        loop.add_reader(self.listening_socket, self._accept)
         try:
             await self._start_handshakes()
         finally:
-            loop.remove_reader(self.listening)
+            loop.remove_reader(self.listening_socket)
 
     def close(self) -> None:
         """Close every connection."""
@@ -129,16 +129,16 @@ class Connections:
             return
         now = time.monotonic()
         if self.cpu.is_cut_off(pod.pod_uid, now):
-            self.refuse(client, Reason.TOO_BUSY)
+            self.refuse(client, RefusalReason.TOO_BUSY)
             return
         if client.pod is None:
-            # charge the pod, instead of its address, for the time until the token arrived
+            # charge the processor time before authentication to the pod instead of its address
             self.cpu.charge_unauthenticated(client.address, -client.cpu_seconds, now)
             self.cpu.charge_pod(pod.namespace, pod.pod_uid, client.cpu_seconds, now)
-        self._forget(client)
+        self._remove_entries(client)
         if len(self._clients) >= self.limits.connections:
             largest = max(self._namespaces, key=lambda namespace: len(self._namespaces[namespace]))
-            self.refuse(next(iter(self._namespaces[largest])), Reason.TOO_MANY_CONNECTIONS)
+            self.refuse(next(iter(self._namespaces[largest])), RefusalReason.TOO_MANY_CONNECTIONS)
         self._clients[client] = None
         client.pod = pod
         self._namespaces.setdefault(pod.namespace, {})[client] = None
@@ -147,9 +147,9 @@ class Connections:
         pod_connections = self._pods.setdefault(pod.pod_uid, {})
         pod_connections[client] = None
         if len(pod_connections) > self.limits.per_pod:
-            self.refuse(next(iter(pod_connections)), Reason.TOO_MANY_CONNECTIONS)
+            self.refuse(next(iter(pod_connections)), RefusalReason.TOO_MANY_CONNECTIONS)
 
-    def refuse(self, client: AcceptedConnection, reason: Reason) -> None:
+    def refuse(self, client: AcceptedConnection, reason: RefusalReason) -> None:
         """Close the connection and count the reason. May be called twice."""
         if client not in self._clients:
             return
@@ -159,10 +159,10 @@ class Connections:
             self.refusals.count(reason, client.pod.pod_name, client.pod.namespace)
         self._close_connection(client)
 
-    def drop(self, client: AcceptedConnection) -> None:
+    def remove(self, client: AcceptedConnection) -> None:
         """Remove a closed connection. May be called twice."""
         if client in self._clients:
-            self._forget(client)
+            self._remove_entries(client)
 
     def charge(self, client: AcceptedConnection, seconds: float) -> None:
         """Record the connection's processor time. Close the connection if it has used too much."""
@@ -170,37 +170,39 @@ class Connections:
         if client.pod is not None:
             self.cpu.charge_pod(client.pod.namespace, client.pod.pod_uid, seconds, now)
             if self.cpu.is_cut_off(client.pod.pod_uid, now):
-                self.refuse(client, Reason.TOO_BUSY)
+                self.refuse(client, RefusalReason.TOO_BUSY)
             return
         client.cpu_seconds += seconds
         self.cpu.charge_unauthenticated(client.address, seconds, now)
         if client.cpu_seconds > AUTHENTICATION_CPU_SECONDS:
-            self.refuse(client, Reason.TOO_BUSY)
+            self.refuse(client, RefusalReason.TOO_BUSY)
 
     def _accept(self) -> None:
         deadline = time.thread_time() + ACCEPT_CPU_SECONDS
-        # with many queued connections this loop would never pause: stop at the deadline
+        # stop at the deadline, because the queue may never become empty
         while time.thread_time() < deadline:
             try:
-                connection, address = self.listening.accept()
+                connection, address = self.listening_socket.accept()
             except (BlockingIOError, ConnectionError):
                 return
             except OSError:
                 # the process has no free file descriptor: connections wait in the kernel's queue
                 loop = asyncio.get_running_loop()
-                loop.remove_reader(self.listening)
-                loop.call_later(ACCEPT_AGAIN_SECONDS, self._accept_again)
+                loop.remove_reader(self.listening_socket)
+                loop.call_later(ACCEPT_RETRY_SECONDS, self._resume_accepting)
                 return
             connection.setblocking(False)
             self._add(connection, str(address[0]))
 
-    def _accept_again(self) -> None:
-        if self.listening.fileno() >= 0:
-            asyncio.get_running_loop().add_reader(self.listening, self._accept)
+    def _resume_accepting(self) -> None:
+        if self.listening_socket.fileno() >= 0:
+            asyncio.get_running_loop().add_reader(self.listening_socket, self._accept)
 
     def _add(self, connection: socket.socket, address: str) -> None:
-        if self._handshakes.places(address) >= self.limits.unauthenticated_per_address or not self._make_space(address):
-            self.refusals.count(Reason.TOO_MANY_CONNECTIONS, address)
+        if self._handshakes.count_connections(
+            address
+        ) >= self.limits.unauthenticated_per_address or not self._make_space(address):
+            self.refusals.count(RefusalReason.TOO_MANY_CONNECTIONS, address)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             connection.close()
             return
@@ -208,23 +210,23 @@ class Connections:
         self._clients[client] = None
         self._handshakes.add(client, address)
         loop = asyncio.get_running_loop()
-        client.expiry = loop.call_later(self.limits.authentication_seconds, self.refuse, client, Reason.SILENT)
+        client.expiry = loop.call_later(self.limits.authentication_seconds, self.refuse, client, RefusalReason.SILENT)
         self._has_waiting.set()
 
     def _make_space(self, address: str) -> bool:
         if len(self._handshakes) < self.limits.unauthenticated and len(self._clients) < self.limits.connections:
             return True
-        oldest = self._handshakes.oldest_of_busiest(address)
+        oldest = self._handshakes.find_connection_to_close(address)
         if oldest is None:
             return False
-        self.refuse(oldest, Reason.TOO_MANY_CONNECTIONS)
+        self.refuse(oldest, RefusalReason.TOO_MANY_CONNECTIONS)
         return True
 
     async def _start_handshakes(self) -> None:
         """Start handshakes in the queue's order, while enough processor time is left."""
         while True:
             await self._has_waiting.wait()
-            client = self._handshakes.next(time.monotonic())
+            client = self._handshakes.take_next(time.monotonic())
             if client is not None:
                 client.handshake = asyncio.create_task(self._handshake(client))
                 await asyncio.sleep(0)
@@ -235,26 +237,26 @@ class Connections:
 
     async def _handshake(self, client: AcceptedConnection) -> None:
         loop = asyncio.get_running_loop()
-        established = loop.create_future()
+        handshake_done = loop.create_future()
         try:
             protocol = TlsProtocol(
                 self.context,
                 self.make_protocol(client),
-                established,
+                handshake_done,
                 handshake_seconds=self.limits.handshake_seconds,
                 charge=client.charge,
                 connection_lost=client.connection_lost,
             )
             transport, _ = await loop.connect_accepted_socket(lambda: protocol, client.connection)
             client.transport = transport
-            await established
+            await handshake_done
         except OSError:
             # the client doesn't use TLS, doesn't trust the certificate, or has disconnected
-            self.refusals.count(Reason.BAD_HANDSHAKE, client.address)
-            self.drop(client)
+            self.refusals.count(RefusalReason.BAD_HANDSHAKE, client.address)
+            self.remove(client)
 
     def _close_connection(self, client: AcceptedConnection) -> None:
-        self.drop(client)
+        self.remove(client)
         if client.handshake is not None:
             client.handshake.cancel()
         if client.transport is not None:
@@ -262,7 +264,7 @@ class Connections:
         elif client.handshake is None:
             client.connection.close()
 
-    def _forget(self, client: AcceptedConnection) -> None:
+    def _remove_entries(self, client: AcceptedConnection) -> None:
         del self._clients[client]
         if client.expiry is not None:
             client.expiry.cancel()

@@ -1,4 +1,4 @@
-"""Share the collector's processor time fairly. No I/O.
+"""ObjectSize the collector's processor time fairly. No I/O.
 
 All amounts are seconds of processor time, and all times are seconds of one monotonic clock.
 """
@@ -6,7 +6,7 @@ All amounts are seconds of processor time, and all times are seconds of one mono
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from muster.collector.server.limits import Balances, Rate
+from muster.collector.server.limits import Rate, TokenBuckets
 
 POD_RATE = Rate(per_second=0.03, burst=0.5)
 """The share of one pod. Reports of 128 ranks at the shortest heartbeat need less than 0.02 on a slow core."""
@@ -21,7 +21,7 @@ TOTAL_RATE = Rate(per_second=0.5, burst=0.5)
 """The share of all known pods; `burst` applies to one namespace. Reconciles use the other half of the core."""
 
 MIN_WEIGHT = 16.0
-"""The minimum weight of a namespace, in pods, so that small jobs get processor time next to large ones."""
+"""The minimum weight of a namespace, in pods, so that small jobs get processor time beside large jobs."""
 
 CUT_OFF_DEBT = 0.5
 """The debt in seconds at which a pod that ignores Retry-After loses its connection."""
@@ -43,7 +43,7 @@ class _Share:
 class FairShares:
     """Divides `rate` among keys by their `weight`. A share that one key doesn't use goes to the other keys.
 
-    A rarely used key has its whole burst. Only keys below their burst are stored.
+    It stores only keys whose balance is below their burst.
     """
 
     rate: Rate
@@ -51,8 +51,8 @@ class FairShares:
     _shares: dict[str, _Share] = field(default_factory=dict)
     _filled_at: float | None = None
 
-    def balance(self, key: str, now: float) -> float:
-        """Return the seconds that the key may use now; if they are negative, it has to wait."""
+    def get_balance(self, key: str, now: float) -> float:
+        """Return the seconds that the key may use now. With a negative balance, the key has to wait."""
         self._refill(now)
         share = self._shares.get(key)
         return self.rate.burst if share is None else share.balance
@@ -66,9 +66,9 @@ class FairShares:
         share.weight = max(MIN_WEIGHT, self.weight(key))
         share.balance -= seconds
 
-    def wait(self, key: str, now: float) -> float:
+    def get_wait_seconds(self, key: str, now: float) -> float:
         """Return the time until the key's balance is positive, in seconds."""
-        balance = self.balance(key, now)
+        balance = self.get_balance(key, now)
         if balance > 0.0:
             return 0.0
         weight, total = self._shares[key].weight, sum(share.weight for share in self._shares.values())
@@ -99,22 +99,22 @@ class CpuBudgets:
     """The processor time of pods, of their namespaces, and of unauthenticated connections."""
 
     def __init__(self, connected_pods: Callable[[str], float]) -> None:
-        self._pods = Balances(POD_RATE, MAX_PODS)
+        self._pods = TokenBuckets(POD_RATE, MAX_PODS)
         self._namespaces = FairShares(TOTAL_RATE, connected_pods)
-        self._addresses = Balances(ADDRESS_RATE, MAX_ADDRESSES)
-        self._unauthenticated = Balances(UNAUTHENTICATED_RATE, 1)
+        self._addresses = TokenBuckets(ADDRESS_RATE, MAX_ADDRESSES)
+        self._unauthenticated = TokenBuckets(UNAUTHENTICATED_RATE, 1)
 
-    def wait(self, namespace: str, pod_uid: str, now: float) -> float:
+    def get_wait_seconds(self, namespace: str, pod_uid: str, now: float) -> float:
         """Return the seconds until this pod's next request may be handled."""
-        return max(self._pods.wait(pod_uid, now), self._namespaces.wait(namespace, now))
+        return max(self._pods.get_wait_seconds(pod_uid, now), self._namespaces.get_wait_seconds(namespace, now))
 
     def is_cut_off(self, pod_uid: str, now: float) -> bool:
         """Whether the pod has ignored Retry-After for too long."""
-        return self._pods.balance(pod_uid, now) < -CUT_OFF_DEBT
+        return self._pods.get_balance(pod_uid, now) < -CUT_OFF_DEBT
 
-    def namespace_balance(self, namespace: str, now: float) -> float:
+    def get_namespace_balance(self, namespace: str, now: float) -> float:
         """Return the namespace's balance: the namespace with the highest balance is next."""
-        return self._namespaces.balance(namespace, now)
+        return self._namespaces.get_balance(namespace, now)
 
     def charge_pod(self, namespace: str, pod_uid: str, seconds: float, now: float) -> None:
         """Charge a pod and its namespace."""
@@ -128,8 +128,8 @@ class CpuBudgets:
 
     def may_start_any_handshake(self, now: float) -> bool:
         """Whether any handshake may start now."""
-        return self._unauthenticated.balance("", now) > 0.0
+        return self._unauthenticated.get_balance("", now) > 0.0
 
     def may_start_handshake(self, address: str, now: float) -> bool:
         """Whether this address may start another handshake now."""
-        return self._addresses.balance(address, now) > 0.0
+        return self._addresses.get_balance(address, now) > 0.0

@@ -1,4 +1,4 @@
-"""Schedule the decoding of reports: each iteration of the event loop decodes a few, fairly by namespace."""
+"""Schedule the decoding of reports. Each iteration of the event loop decodes a few, and namespaces take turns."""
 
 import asyncio
 import time
@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-TURN_SECONDS = 0.004
-"""The processor time for reports in one iteration of the event loop. A single report may take more."""
+ITERATION_SECONDS = 0.004
+"""The processor time for reports in one iteration of the event loop. A single large report may take more."""
 
 
 @dataclass
@@ -16,15 +16,15 @@ class DecodeQueue:
     """The waiting reports. The namespace with the highest `balance` of processor time is next."""
 
     balance: Callable[[str], float]
-    _waiting: dict[str, deque[asyncio.Future[None]]] = field(default_factory=dict)
+    _futures: dict[str, deque[asyncio.Future[None]]] = field(default_factory=dict)
     _used_seconds: float = 0.0
     _is_reset_scheduled: bool = False
     _is_busy: bool = False
 
     @asynccontextmanager
-    async def turn(self, namespace: str) -> AsyncIterator[None]:
+    async def wait_for_turn(self, namespace: str) -> AsyncIterator[None]:
         """Wait for a turn. The `with` block must not await anything."""
-        if self._is_busy or self._waiting or self._used_seconds >= TURN_SECONDS:
+        if self._is_busy or self._futures or self._used_seconds >= ITERATION_SECONDS:
             await self._wait(namespace)
         self._is_busy = True
         started_at = time.thread_time()
@@ -37,7 +37,7 @@ class DecodeQueue:
 
     async def _wait(self, namespace: str) -> None:
         future = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(namespace, deque()).append(future)
+        self._futures.setdefault(namespace, deque()).append(future)
         try:
             await future
         except asyncio.CancelledError:
@@ -48,7 +48,7 @@ class DecodeQueue:
             raise
 
     def _schedule_next(self) -> None:
-        if self._used_seconds < TURN_SECONDS:
+        if self._used_seconds < ITERATION_SECONDS:
             self._call_next()
         if not self._is_reset_scheduled:
             self._is_reset_scheduled = True
@@ -61,12 +61,12 @@ class DecodeQueue:
             self._call_next()
 
     def _call_next(self) -> None:
-        while self._waiting:
-            namespace = max(self._waiting, key=self.balance)
-            futures = self._waiting[namespace]
+        while self._futures:
+            namespace = max(self._futures, key=self.balance)
+            futures = self._futures[namespace]
             future = futures.popleft()
             if not futures:
-                del self._waiting[namespace]
+                del self._futures[namespace]
             if not future.done():
                 self._is_busy = True
                 future.set_result(None)

@@ -5,7 +5,7 @@ from enum import StrEnum
 from http import HTTPStatus
 
 
-class Reason(StrEnum):
+class RefusalReason(StrEnum):
     """The reasons to refuse a request or a connection."""
 
     NOT_LEADER = "NotLeader"
@@ -40,7 +40,7 @@ class RequestRefused(Exception):
     any part of the request.
     """
 
-    def __init__(self, reason: Reason, retry_after: float | None = None, detail: str | None = None) -> None:
+    def __init__(self, reason: RefusalReason, retry_after: float | None = None, detail: str | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.retry_after = retry_after
@@ -56,31 +56,47 @@ class RefusalResponse:
 
 
 RESPONSES = {
-    Reason.NOT_LEADER: RefusalResponse(HTTPStatus.SERVICE_UNAVAILABLE, "This operator is not the leader;"),
-    Reason.NO_TOKEN: RefusalResponse(HTTPStatus.UNAUTHORIZED, "Send the pod's token: Authorization: Bearer <token>."),
-    Reason.BAD_TOKEN: RefusalResponse(HTTPStatus.UNAUTHORIZED, "The token does not belong to a pod of this cluster."),
-    Reason.EXPIRED: RefusalResponse(HTTPStatus.UNAUTHORIZED, "The token is not valid at this time; read it again."),
-    Reason.WRONG_AUDIENCE: RefusalResponse(HTTPStatus.UNAUTHORIZED, "The token is for another service."),
-    Reason.UNKNOWN_POD: RefusalResponse(HTTPStatus.SERVICE_UNAVAILABLE, "The pod is not known yet; try again."),
-    Reason.OTHER_POD: RefusalResponse(HTTPStatus.FORBIDDEN, "The report and the token belong to different pods."),
-    Reason.OTHER_JOB: RefusalResponse(HTTPStatus.FORBIDDEN, "The report and the token belong to different jobs."),
-    Reason.NOT_FOUND: RefusalResponse(HTTPStatus.NOT_FOUND, "Use POST /v1/report or GET /v1/command."),
-    Reason.TOO_LARGE: RefusalResponse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too large."),
-    Reason.TOO_SLOW: RefusalResponse(HTTPStatus.REQUEST_TIMEOUT, "The body took too long."),
-    Reason.LENGTH_REQUIRED: RefusalResponse(HTTPStatus.LENGTH_REQUIRED, "Send the body's length, and no chunks."),
-    Reason.CROWDED_OUT: RefusalResponse(
+    RefusalReason.NOT_LEADER: RefusalResponse(HTTPStatus.SERVICE_UNAVAILABLE, "This operator is not the leader;"),
+    RefusalReason.NO_TOKEN: RefusalResponse(
+        HTTPStatus.UNAUTHORIZED, "Send the pod's token: Authorization: Bearer <token>."
+    ),
+    RefusalReason.BAD_TOKEN: RefusalResponse(
+        HTTPStatus.UNAUTHORIZED, "The token does not belong to a pod of this cluster."
+    ),
+    RefusalReason.EXPIRED: RefusalResponse(
+        HTTPStatus.UNAUTHORIZED, "The token is not valid at this time; read it again."
+    ),
+    RefusalReason.WRONG_AUDIENCE: RefusalResponse(HTTPStatus.UNAUTHORIZED, "The token is for another service."),
+    RefusalReason.UNKNOWN_POD: RefusalResponse(HTTPStatus.SERVICE_UNAVAILABLE, "The pod is not known yet; try again."),
+    RefusalReason.OTHER_POD: RefusalResponse(
+        HTTPStatus.FORBIDDEN, "The report and the token belong to different pods."
+    ),
+    RefusalReason.OTHER_JOB: RefusalResponse(
+        HTTPStatus.FORBIDDEN, "The report and the token belong to different jobs."
+    ),
+    RefusalReason.NOT_FOUND: RefusalResponse(HTTPStatus.NOT_FOUND, "Use POST /v1/report or GET /v1/command."),
+    RefusalReason.TOO_LARGE: RefusalResponse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too large."),
+    RefusalReason.TOO_SLOW: RefusalResponse(HTTPStatus.REQUEST_TIMEOUT, "The body took too long."),
+    RefusalReason.LENGTH_REQUIRED: RefusalResponse(
+        HTTPStatus.LENGTH_REQUIRED, "Send the body's length, and no chunks."
+    ),
+    RefusalReason.CROWDED_OUT: RefusalResponse(
         HTTPStatus.TOO_MANY_REQUESTS, "The collector's memory is full, or a newer body replaced this one; try again."
     ),
-    Reason.COMPRESSED: RefusalResponse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send the body uncompressed."),
-    Reason.MALFORMED: RefusalResponse(HTTPStatus.BAD_REQUEST, "The request does not follow the protocol."),
-    Reason.IMPLAUSIBLE: RefusalResponse(HTTPStatus.BAD_REQUEST, "The report can't belong to a node of this job."),
-    Reason.TOO_FAST: RefusalResponse(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests; wait before the next one."),
-    Reason.TOO_BUSY: RefusalResponse(
+    RefusalReason.COMPRESSED: RefusalResponse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send the body uncompressed."),
+    RefusalReason.MALFORMED: RefusalResponse(HTTPStatus.BAD_REQUEST, "The request does not follow the protocol."),
+    RefusalReason.IMPLAUSIBLE: RefusalResponse(
+        HTTPStatus.BAD_REQUEST, "The report can't belong to a node of this job."
+    ),
+    RefusalReason.TOO_FAST: RefusalResponse(
+        HTTPStatus.TOO_MANY_REQUESTS, "Too many requests; wait before the next one."
+    ),
+    RefusalReason.TOO_BUSY: RefusalResponse(
         HTTPStatus.TOO_MANY_REQUESTS, "These requests cost too much; wait before the next one."
     ),
-    Reason.TOO_MANY_POLLS: RefusalResponse(
+    RefusalReason.TOO_MANY_POLLS: RefusalResponse(
         HTTPStatus.TOO_MANY_REQUESTS, "A newer request for commands replaced this one."
     ),
-    Reason.BAD_HTTP: RefusalResponse(HTTPStatus.BAD_REQUEST, "The collector does not accept this kind of HTTP."),
+    RefusalReason.BAD_HTTP: RefusalResponse(HTTPStatus.BAD_REQUEST, "The collector does not accept this kind of HTTP."),
 }
 """The responses by reason. For a reason without a response, the collector closes the connection."""

@@ -5,7 +5,7 @@ import logging
 from collections import Counter
 from dataclasses import dataclass, field
 
-from muster.collector.server.refusal import Reason
+from muster.collector.server.refusal import RefusalReason
 
 MAX_SOURCES = 1_000
 """The maximum number of pods and addresses that are counted separately between two log lines."""
@@ -25,11 +25,11 @@ _log = logging.getLogger(__name__)
 class RefusalCounter:
     """Counts refusals. `counts` has their number by reason since the process started."""
 
-    counts: Counter[Reason] = field(default_factory=Counter)
-    _recent: Counter[Reason] = field(default_factory=Counter)
+    counts: Counter[RefusalReason] = field(default_factory=Counter)
+    _recent: Counter[RefusalReason] = field(default_factory=Counter)
     _sources: Counter[str] = field(default_factory=Counter)
 
-    def count(self, reason: Reason, source: str, namespace: str = "") -> None:
+    def count(self, reason: RefusalReason, source: str, namespace: str = "") -> None:
         """Count a refusal. `source` is a pod's name or an address."""
         self.counts[reason] += 1
         self._recent[reason] += 1

@@ -11,7 +11,7 @@ MAX_HEADERS = 32
 DEFAULT_READ_BUFFER_BYTES = 256 * 1024
 
 NO_ACCESS_LOG = logging.Logger("muster.access", logging.CRITICAL + 1)  # noqa: LOG001 - independent of the logging configuration
-"""Without an access log: a log line would cost as much as its request."""
+"""A logger that drops all lines: a log line would cost as much as its request."""
 
 
 class StrictConnection(web.RequestHandler):
@@ -51,8 +51,8 @@ class StrictConnection(web.RequestHandler):
         """Log only muster's own errors: any pod can send malformed HTTP with any content."""
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return super().handle_error(request, status, exc, message)
-        return self.answer_malformed(status)
+        return self.make_malformed_response(status)
 
-    def answer_malformed(self, status: int, /) -> web.StreamResponse:
+    def make_malformed_response(self, status: int, /) -> web.StreamResponse:
         """Return the response to malformed HTTP."""
         return web.Response(status=status)

@@ -1,6 +1,6 @@
-"""TLS for one connection, with little memory. It measures the processor time.
+"""TLS with little memory for each connection, and with a measurement of its processor time.
 
-asyncio's own implementation has a buffer of 256 KiB for each connection, more than all its other memory.
+asyncio's own implementation has a buffer of 256 KiB for each connection, more than the rest of a connection's memory.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ class TlsProtocol(SSLProtocol):
         self,
         context: ssl.SSLContext,
         protocol: asyncio.Protocol,
-        established: asyncio.Future[None],
+        handshake_done: asyncio.Future[None],
         *,
         handshake_seconds: float,
         charge: Callable[[float], None],
@@ -32,7 +32,7 @@ class TlsProtocol(SSLProtocol):
             asyncio.get_running_loop(),
             protocol,
             context,
-            established,
+            handshake_done,
             server_side=True,
             ssl_handshake_timeout=handshake_seconds,  # type: ignore[arg-type] # typeshed is wrong: any number
             ssl_shutdown_timeout=SHUTDOWN_SECONDS,

@@ -21,7 +21,7 @@ SEED_BYTES = 32
 """The minimum length of the seed."""
 
 _PURPOSE = b"muster gang credentials 1"
-"""Separates these credentials from other values that are derived from the seed. The number is a version."""
+"""The context of the key derivation: other values from the same seed have other contexts. The number is a version."""
 
 _PING_PURPOSE = b"muster ping key 1"
 
@@ -38,25 +38,25 @@ _SERIAL_BYTES = 16
 """The length of the serial number. RFC 5280, 4.1.2.2 allows up to 20 bytes."""
 
 _NOT_BEFORE, _NOT_AFTER = datetime(2000, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-"""Without expiry (RFC 5280, 4.1.2.5): clocks may be wrong, and no agent trusts a certificate after its attempt."""
+"""The certificates don't expire (RFC 5280, 4.1.2.5): clocks may be wrong, and agents trust them only in one attempt."""
 
 
-def with_credentials(job: Job, command: Command, seed: bytes) -> Command:
-    """Add the agents' credentials to a Start: their certificate in an MPI job, their key for pings with a fence.
+def add_credentials(job: Job, command: Command, seed: bytes) -> Command:
+    """Add credentials to a Start command: a certificate for an MPI job, and a ping key for a job with fencing.
 
     Call this when a command is sent, so that facts, decisions and logs never contain the credentials.
     """
     if command.kind != CommandKind.START:
         return command
     if job.spec.launcher.chosen_launcher.runs_on_first_node:
-        command = replace(command, credentials=derive(seed, command.job_uid, command.attempt))
+        command = replace(command, credentials=derive_credentials(seed, command.job_uid, command.attempt))
     if get_fence_seconds(job):
         command = replace(command, ping_key=derive_ping_key(seed, command.job_uid, command.attempt))
     return command
 
 
 def derive_ping_key(seed: bytes, job_uid: str, attempt: int) -> str:
-    """Derive the key with which the agents of one attempt ask each other whether they live, in hexadecimal.
+    """Derive the key with which the agents of one attempt authenticate pings to each other, in hexadecimal.
 
     Raises `ValueError` for a seed that is too short.
     """
@@ -71,12 +71,12 @@ def _derive_bytes(seed: bytes, purpose: bytes, job_uid: str, attempt: int, lengt
     return HKDF(hashes.SHA256(), length, salt=None, info=context).derive(seed)
 
 
-def derive(seed: bytes, job_uid: str, attempt: int) -> Credentials:
+def derive_credentials(seed: bytes, job_uid: str, attempt: int) -> Credentials:
     """Derive the credentials of one attempt. Raises `ValueError` for a seed that is too short."""
     material = _derive_bytes(seed, _PURPOSE, job_uid, attempt, _KEY_BYTES + _SERIAL_BYTES)
     number = 1 + int.from_bytes(material[:_KEY_BYTES], "big") % (_ORDER - 1)
     key = ec.derive_private_key(number, ec.SECP256R1())
-    certificate = _certificate(key, material[_KEY_BYTES:])
+    certificate = _make_certificate(key, material[_KEY_BYTES:])
     return Credentials(
         certificate.public_bytes(serialization.Encoding.PEM).decode("ascii"),
         key.private_bytes(
@@ -85,8 +85,8 @@ def derive(seed: bytes, job_uid: str, attempt: int) -> Credentials:
     )
 
 
-def _certificate(key: ec.EllipticCurvePrivateKey, serial: bytes) -> x509.Certificate:
-    # the serial number in the name prevents that one attempt's certificate counts as another's issuer
+def _make_certificate(key: ec.EllipticCurvePrivateKey, serial: bytes) -> x509.Certificate:
+    # names are unique, so that one attempt's certificate can't be taken for the issuer of another's
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"muster gang {serial.hex()}")])
     usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     public = key.public_key()

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 BACKDATE = timedelta(hours=1)
-"""A certificate's validity starts this long before its creation, because clocks of nodes may be slow."""
+"""A certificate is valid from this long before its creation, because nodes' clocks may be slow."""
 
 
 @dataclass(frozen=True)
@@ -41,43 +41,45 @@ class ServingCertificate:
         return "ServingCertificate(...)"  # keep the key out of logs
 
 
-def issue(hosts: Sequence[str], now: float, lifetime_seconds: float) -> ServingCertificate:
+def issue_certificate(hosts: Sequence[str], now: float, lifetime_seconds: float) -> ServingCertificate:
     """Issue a certificate for `hosts` (names and IP addresses), from `now` (Unix seconds), by a new authority.
 
     The authority's key is dropped, so that it can't sign other certificates. Raises `ValueError` without a host.
     """
-    return sign(make_authority(now, lifetime_seconds), hosts, now, lifetime_seconds)
+    return sign_certificate(make_authority(now, lifetime_seconds), hosts, now, lifetime_seconds)
 
 
 def make_authority(now: float, lifetime_seconds: float) -> Authority:
     """Create a new authority, valid from `now` (Unix seconds)."""
     key = ec.generate_private_key(ec.SECP256R1())
-    certificate = _authority(key, _period(now, now + lifetime_seconds))
-    return Authority(_pem(certificate), _key_pem(key).decode("ascii"), now, now + lifetime_seconds)
+    certificate = _make_ca_certificate(key, _make_period(now, now + lifetime_seconds))
+    return Authority(_encode_certificate(certificate), _encode_key(key).decode("ascii"), now, now + lifetime_seconds)
 
 
-def sign(authority: Authority, hosts: Sequence[str], now: float, lifetime_seconds: float) -> ServingCertificate:
+def sign_certificate(
+    authority: Authority, hosts: Sequence[str], now: float, lifetime_seconds: float
+) -> ServingCertificate:
     """Issue a certificate for `hosts`, from `now` (Unix seconds), which expires with the authority at the latest.
 
     Raises `ValueError` without a host, and for an invalid authority.
     """
     if not hosts:
         raise ValueError("hosts: a serving certificate needs a name or an address")
-    ca_certificate, ca_key = _read(authority)
+    ca_certificate, ca_key = _read_authority(authority)
     key = ec.generate_private_key(ec.SECP256R1())
-    period = _period(now, min(now + lifetime_seconds, authority.expires_at))
-    certificate = _serving(key, ca_key, ca_certificate, hosts, period)
-    return ServingCertificate(authority.certificate, _pem(certificate), _key_pem(key))
+    period = _make_period(now, min(now + lifetime_seconds, authority.expires_at))
+    certificate = _make_serving_certificate(key, ca_key, ca_certificate, hosts, period)
+    return ServingCertificate(authority.certificate, _encode_certificate(certificate), _encode_key(key))
 
 
 def check_authority(authority: Authority) -> None:
     """Raise `ValueError` unless certificate and key are PEM and belong together."""
-    certificate, key = _read(authority)
+    certificate, key = _read_authority(authority)
     if certificate.public_key() != key.public_key():
-        raise ValueError("the key is not the certificate's")
+        raise ValueError("the key does not belong to the certificate")
 
 
-def _read(authority: Authority) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+def _read_authority(authority: Authority) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     certificate = x509.load_pem_x509_certificate(authority.certificate.encode())
     key = serialization.load_pem_private_key(authority.key.encode(), password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
@@ -85,12 +87,12 @@ def _read(authority: Authority) -> tuple[x509.Certificate, ec.EllipticCurvePriva
     return certificate, key
 
 
-def server_context(certificate: ServingCertificate) -> ssl.SSLContext:
+def make_server_context(certificate: ServingCertificate) -> ssl.SSLContext:
     """Return a TLS context with this certificate, for TLS 1.2 and later."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
-    # agents don't resume sessions, so a ticket would only cost time
+    # agents don't resume TLS sessions, so tickets would only cost time
     context.num_tickets = 0
     # Python reads keys only from files; this file is private to the user and is removed at once
     with tempfile.NamedTemporaryFile(prefix="muster-") as file:
@@ -100,18 +102,18 @@ def server_context(certificate: ServingCertificate) -> ssl.SSLContext:
     return context
 
 
-def _authority(key: ec.EllipticCurvePrivateKey, period: tuple[datetime, datetime]) -> x509.Certificate:
-    name = _name("muster collector CA")
+def _make_ca_certificate(key: ec.EllipticCurvePrivateKey, period: tuple[datetime, datetime]) -> x509.Certificate:
+    name = _make_name("muster collector CA")
     public = key.public_key()
     return (
-        _builder(name, name, public, period)
+        _make_builder(name, name, public, period)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(signs_certificates=True), critical=True)
+        .add_extension(_make_key_usage(signs_certificates=True), critical=True)
         .sign(key, hashes.SHA256())
     )
 
 
-def _serving(
+def _make_serving_certificate(
     key: ec.EllipticCurvePrivateKey,
     ca_key: ec.EllipticCurvePrivateKey,
     authority: x509.Certificate,
@@ -121,17 +123,17 @@ def _serving(
     ca_identifier = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     issued_by = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(ca_identifier)
     return (
-        _builder(_name("muster collector"), authority.subject, key.public_key(), period)
+        _make_builder(_make_name("muster collector"), authority.subject, key.public_key(), period)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(signs_certificates=False), critical=True)
+        .add_extension(_make_key_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName([_alternative(host) for host in hosts]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_make_alternative_name(host) for host in hosts]), critical=False)
         .add_extension(issued_by, critical=False)
         .sign(ca_key, hashes.SHA256())
     )
 
 
-def _builder(
+def _make_builder(
     subject: x509.Name, issuer: x509.Name, public: ec.EllipticCurvePublicKey, period: tuple[datetime, datetime]
 ) -> x509.CertificateBuilder:
     return (
@@ -146,22 +148,22 @@ def _builder(
     )
 
 
-def _period(begin: float, end: float) -> tuple[datetime, datetime]:
+def _make_period(begin: float, end: float) -> tuple[datetime, datetime]:
     return datetime.fromtimestamp(begin, UTC) - BACKDATE, datetime.fromtimestamp(end, UTC)
 
 
-def _name(common: str) -> x509.Name:
+def _make_name(common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
 
-def _alternative(host: str) -> x509.GeneralName:
+def _make_alternative_name(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ip_address(host))
     except ValueError:
         return x509.DNSName(host)
 
 
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+def _make_key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=not signs_certificates,
         content_commitment=False,
@@ -175,11 +177,11 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
     )
 
 
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+def _encode_key(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 
-def _pem(certificate: x509.Certificate) -> str:
+def _encode_certificate(certificate: x509.Certificate) -> str:
     return certificate.public_bytes(serialization.Encoding.PEM).decode("ascii")

@@ -18,7 +18,7 @@ class VerifyingKey:
     def __init__(self, key: PublicKey) -> None:
         """Raises `ValueError` for a key that must not sign tokens."""
         self.key = key
-        self.algorithms = _algorithms(key)
+        self.algorithms = _get_algorithms(key)
 
 
 Keys = Mapping[str, VerifyingKey]
@@ -48,13 +48,13 @@ def _is_strong(key: PublicKey) -> bool:
     return not isinstance(key, RSAPublicKey) or key.key_size >= MIN_RSA_BITS
 
 
-_BY_CURVE = {"secp256r1": ("ES256",), "secp384r1": ("ES384",), "secp521r1": ("ES512",)}
+_ALGORITHMS_BY_CURVE = {"secp256r1": ("ES256",), "secp384r1": ("ES384",), "secp521r1": ("ES512",)}
 
 
-def _algorithms(key: PublicKey) -> tuple[str, ...]:
+def _get_algorithms(key: PublicKey) -> tuple[str, ...]:
     if isinstance(key, RSAPublicKey):
         return ("RS256", "RS384", "RS512")
-    algorithms = _BY_CURVE.get(key.curve.name)
+    algorithms = _ALGORITHMS_BY_CURVE.get(key.curve.name)
     if algorithms is None:
         raise ValueError(f"{key.curve.name}: not a curve for signing tokens")
     return algorithms

@@ -15,7 +15,7 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from muster.collector.server.refusal import Reason, RequestRefused
+from muster.collector.server.refusal import RefusalReason, RequestRefused
 from muster.collector.trust.keys import Keys
 
 MAX_TOKEN_CHARS = 8192
@@ -49,14 +49,14 @@ class PodClaim:
 
 
 @dataclass(frozen=True)
-class _Verified:
+class _VerifiedToken:
     claim: PodClaim
     kid: str
-    not_before: float
-    expires: float
+    valid_from: float
+    expires_at: float
 
 
-class Verifier:
+class TokenVerifier:
     """Verifies tokens. It caches valid tokens, so that a heartbeat needs no signature check.
 
     `on_unknown_key` is called for each token whose key is not in `keys`: the issuer may have a new key.
@@ -69,24 +69,24 @@ class Verifier:
         self._audience = audience
         self._keys = keys
         self._on_unknown_key = on_unknown_key
-        self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
+        self._verified_tokens: OrderedDict[bytes, _VerifiedToken] = OrderedDict()
         self._tokens_by_pod: dict[str, list[bytes]] = {}
 
     def replace_keys(self, keys: Keys) -> None:
         """Use the issuer's new keys; tokens signed with other keys are no longer valid."""
         unchanged = {kid for kid, key in keys.items() if kid in self._keys and self._keys[kid].key == key.key}
         self._keys = keys
-        for token in [token for token, entry in self._verified.items() if entry.kid not in unchanged]:
-            self._forget(token)
+        for token in [token for token, entry in self._verified_tokens.items() if entry.kid not in unchanged]:
+            self._drop_cached(token)
 
     def find_cached_claim(self, token: str, now: float) -> PodClaim | None:
-        """Return the claim of a cached token that is still valid, without a signature check."""
-        fingerprint = _fingerprint(token)
-        verified = self._verified.get(fingerprint)
-        if verified is None or not verified.not_before <= now < verified.expires:
+        """Return the claim of a valid token in the cache, without a signature check; None if there is none."""
+        fingerprint = _hash_token(token)
+        verified_token = self._verified_tokens.get(fingerprint)
+        if verified_token is None or not verified_token.valid_from <= now < verified_token.expires_at:
             return None
-        self._verified.move_to_end(fingerprint)
-        return verified.claim
+        self._verified_tokens.move_to_end(fingerprint)
+        return verified_token.claim
 
     def verify(self, token: str, now: float) -> PodClaim:
         """Return the claim of `token` at `now` (Unix seconds).
@@ -96,32 +96,32 @@ class Verifier:
         claim = self.find_cached_claim(token, now)
         if claim is not None:
             return claim
-        verified = self._verify(token)
-        if not verified.not_before <= now < verified.expires:
-            raise RequestRefused(Reason.EXPIRED)
-        self._remember(_fingerprint(token), verified)
-        return verified.claim
+        verified_token = self._verify(token)
+        if not verified_token.valid_from <= now < verified_token.expires_at:
+            raise RequestRefused(RefusalReason.EXPIRED)
+        self._cache(_hash_token(token), verified_token)
+        return verified_token.claim
 
-    def _remember(self, token: bytes, verified: _Verified) -> None:
+    def _cache(self, token: bytes, verified_token: _VerifiedToken) -> None:
         # an expired token may still be cached
-        if token in self._verified:
-            self._forget(token)
-        self._verified[token] = verified
-        pod_tokens = self._tokens_by_pod.setdefault(verified.claim.pod_uid, [])
+        if token in self._verified_tokens:
+            self._drop_cached(token)
+        self._verified_tokens[token] = verified_token
+        pod_tokens = self._tokens_by_pod.setdefault(verified_token.claim.pod_uid, [])
         pod_tokens.append(token)
         if len(pod_tokens) > MAX_CACHED_TOKENS_PER_POD:
-            self._forget(pod_tokens[0])
-        if len(self._verified) > MAX_CACHED_TOKENS:
-            self._forget(next(iter(self._verified)))
+            self._drop_cached(pod_tokens[0])
+        if len(self._verified_tokens) > MAX_CACHED_TOKENS:
+            self._drop_cached(next(iter(self._verified_tokens)))
 
-    def _forget(self, token: bytes) -> None:
-        pod_uid = self._verified.pop(token).claim.pod_uid
+    def _drop_cached(self, token: bytes) -> None:
+        pod_uid = self._verified_tokens.pop(token).claim.pod_uid
         pod_tokens = self._tokens_by_pod[pod_uid]
         pod_tokens.remove(token)
         if not pod_tokens:
             del self._tokens_by_pod[pod_uid]
 
-    def _verify(self, token: str) -> _Verified:
+    def _verify(self, token: str) -> _VerifiedToken:
         kid, algorithm = self._choose_key(token)
         key = self._keys[kid]
         try:
@@ -130,33 +130,35 @@ class Verifier:
             )
         except (jwt.InvalidAudienceError, jwt.MissingRequiredClaimError) as error:
             is_wrong_audience = isinstance(error, jwt.InvalidAudienceError) or error.claim == "aud"
-            raise RequestRefused(Reason.WRONG_AUDIENCE if is_wrong_audience else Reason.BAD_TOKEN) from None
+            raise RequestRefused(
+                RefusalReason.WRONG_AUDIENCE if is_wrong_audience else RefusalReason.BAD_TOKEN
+            ) from None
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
-            raise RequestRefused(Reason.BAD_TOKEN) from None
-        return _Verified(_read_claim(claims), kid, *_read_period(claims))
+            raise RequestRefused(RefusalReason.BAD_TOKEN) from None
+        return _VerifiedToken(_read_claim(claims), kid, *_read_period(claims))
 
     def _choose_key(self, token: str) -> tuple[str, str]:
         # check the size and the header before the signature, which costs more
         if len(token) > MAX_TOKEN_CHARS:
-            raise RequestRefused(Reason.BAD_TOKEN)
+            raise RequestRefused(RefusalReason.BAD_TOKEN)
         try:
             header = jwt.get_unverified_header(token)
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
-            raise RequestRefused(Reason.BAD_TOKEN) from None
+            raise RequestRefused(RefusalReason.BAD_TOKEN) from None
         kid, algorithm = header.get("kid"), header.get("alg")
         if not isinstance(kid, str) or not isinstance(algorithm, str) or "crit" in header:
-            raise RequestRefused(Reason.BAD_TOKEN)
+            raise RequestRefused(RefusalReason.BAD_TOKEN)
         key = self._keys.get(kid)
         if key is None:
             self._on_unknown_key()
-            raise RequestRefused(Reason.BAD_TOKEN)
+            raise RequestRefused(RefusalReason.BAD_TOKEN)
         # the key determines the algorithms, so that "none" and HMAC with a public key are refused
         if algorithm not in key.algorithms:
-            raise RequestRefused(Reason.BAD_TOKEN)
+            raise RequestRefused(RefusalReason.BAD_TOKEN)
         return kid, algorithm
 
 
-class LocalIssuer:
+class LocalTokenIssuer:
     """Issues the tokens of a local run, with a key that exists only in this process."""
 
     def __init__(self, issuer: str, audience: str) -> None:
@@ -165,7 +167,7 @@ class LocalIssuer:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._kid = uuid.uuid4().hex
 
-    def jwks(self) -> str:
+    def make_jwks(self) -> str:
         """Return the public key as a JWKS document, for `read_keys`."""
         key = jwt.algorithms.ECAlgorithm.to_jwk(self._key.public_key(), as_dict=True)
         return json.dumps({"keys": [{**key, "kid": self._kid, "use": "sig", "alg": "ES256"}]})
@@ -188,7 +190,7 @@ class LocalIssuer:
         return jwt.encode(claims, self._key, algorithm="ES256", headers={"kid": self._kid})
 
 
-def _fingerprint(token: str) -> bytes:
+def _hash_token(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -197,18 +199,20 @@ def _read_claim(claims: dict[str, Any]) -> PodClaim:
     pod = kubernetes_claims.get("pod") if isinstance(kubernetes_claims, dict) else None
     # the token must be bound to a pod
     if not isinstance(kubernetes_claims, dict) or not isinstance(pod, dict):
-        raise RequestRefused(Reason.BAD_TOKEN)
+        raise RequestRefused(RefusalReason.BAD_TOKEN)
     namespace, name, uid = kubernetes_claims.get("namespace"), pod.get("name"), pod.get("uid")
     if not (isinstance(namespace, str) and isinstance(name, str) and isinstance(uid, str) and uid):
-        raise RequestRefused(Reason.BAD_TOKEN)
+        raise RequestRefused(RefusalReason.BAD_TOKEN)
     return PodClaim(namespace, name, uid)
 
 
 def _read_period(claims: dict[str, Any]) -> tuple[float, float]:
-    return _unix_seconds(claims.get("nbf", 0)) - LEEWAY_SECONDS, _unix_seconds(claims.get("exp")) + LEEWAY_SECONDS
+    return _read_unix_seconds(claims.get("nbf", 0)) - LEEWAY_SECONDS, _read_unix_seconds(
+        claims.get("exp")
+    ) + LEEWAY_SECONDS
 
 
-def _unix_seconds(value: Any) -> float:
+def _read_unix_seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise RequestRefused(Reason.BAD_TOKEN)
+        raise RequestRefused(RefusalReason.BAD_TOKEN)
     return float(value)

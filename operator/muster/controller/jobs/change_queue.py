@@ -16,22 +16,22 @@ _log = logging.getLogger(__name__)
 class ChangeQueue:
     """Passes changes to `handle`.
 
-    Reading a large job takes 0.1 s, and hundreds may arrive at once. Only the newest change of a resource is queued.
-    The changes of a namespace are read in the order of their arrival.
+    Reading a large job takes 0.1 s, and hundreds of changes may arrive at once. The queue has only the newest change of
+    a resource. It reads a namespace's changes in the order of their arrival.
     """
 
     def __init__(self, processor: ProcessorQueue, handle: Callable[[Change], None]) -> None:
         self._processor = processor
         self._handle = handle
-        self._waiting: dict[str, dict[str, Change]] = {}
+        self._queued_changes: dict[str, dict[str, Change]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def put(self, change: Change) -> None:
         """Queue a change."""
         metadata = read_mapping(change.object.get("metadata"))
         namespace, uid = read_string(metadata.get("namespace")), read_string(metadata.get("uid"))
-        waiting = self._waiting.setdefault(namespace, {})
-        waiting[uid] = _merge_changes(waiting.get(uid), change)
+        queued_changes = self._queued_changes.setdefault(namespace, {})
+        queued_changes[uid] = _merge_changes(queued_changes.get(uid), change)
         if namespace not in self._tasks:
             self._tasks[namespace] = asyncio.create_task(self._read_all(namespace), name=f"changes of {namespace}")
 
@@ -41,19 +41,19 @@ class ChangeQueue:
             task.cancel()
 
     async def _read_all(self, namespace: str) -> None:
-        waiting = self._waiting[namespace]
+        queued_changes = self._queued_changes[namespace]
         try:
-            while waiting:
-                await self._read_first(namespace, waiting)
+            while queued_changes:
+                await self._read_first(namespace, queued_changes)
         finally:
-            del self._waiting[namespace], self._tasks[namespace]
+            del self._queued_changes[namespace], self._tasks[namespace]
 
-    async def _read_first(self, namespace: str, waiting: dict[str, Change]) -> None:
+    async def _read_first(self, namespace: str, queued_changes: dict[str, Change]) -> None:
         clock = self._processor.clock
         ticket, seconds = self._processor.acquire(namespace), 0.0
         try:
             await ticket
-            change, started_at = waiting.pop(next(iter(waiting))), clock()
+            change, started_at = queued_changes.pop(next(iter(queued_changes))), clock()
             try:
                 self._handle(change)
             except Exception:  # noqa: BLE001 - logged below

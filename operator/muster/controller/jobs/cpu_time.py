@@ -13,7 +13,7 @@ T = TypeVar("T")
 class MeteredCoroutine(Generic[T]):
     """An awaitable that runs `work`, and sums up its processor time in `seconds`. Each step waits in `queue`.
 
-    The sum includes the work of the task in other threads, but not other tasks that it starts.
+    The sum includes the task's work in other threads, but not the work of tasks that it starts.
     """
 
     def __init__(self, work: Coroutine[Any, Any, T], queue: ProcessorQueue, namespace: str) -> None:
@@ -24,14 +24,14 @@ class MeteredCoroutine(Generic[T]):
         self._thread_seconds = 0.0
 
     def __await__(self) -> Generator[Any, Any, T]:
-        report_cpu_seconds.set(self._add)
+        report_cpu_seconds.set(self._add_thread_seconds)
         step: Callable[[], Any] = partial(self._work.send, None)
         while True:
             ticket = self._queue.acquire(self._namespace)
             try:
                 yield from ticket
-            except BaseException as thrown:  # noqa: BLE001 - passed on to the work
-                step = partial(self._work.throw, thrown)
+            except BaseException as error:  # noqa: BLE001 - raised in the coroutine
+                step = partial(self._work.throw, error)
             started_at = self._queue.clock()
             try:
                 awaited = step()
@@ -39,16 +39,16 @@ class MeteredCoroutine(Generic[T]):
                 result: T = done.value
                 return result
             finally:
-                used = self._queue.clock() - started_at + self._thread_seconds
+                used_seconds = self._queue.clock() - started_at + self._thread_seconds
                 self._thread_seconds = 0.0
-                self.seconds += used
-                self._queue.release(ticket, self._namespace, used)
+                self.seconds += used_seconds
+                self._queue.release(ticket, self._namespace, used_seconds)
             try:
                 yield awaited
-            except BaseException as thrown:  # noqa: BLE001 - passed on to the work
-                step = partial(self._work.throw, thrown)
+            except BaseException as error:  # noqa: BLE001 - raised in the coroutine
+                step = partial(self._work.throw, error)
             else:
                 step = partial(self._work.send, None)
 
-    def _add(self, seconds: float) -> None:
+    def _add_thread_seconds(self, seconds: float) -> None:
         self._thread_seconds += seconds

@@ -1,4 +1,4 @@
-"""The controller of one job: a task that reconciles the job until nothing is left to do."""
+"""The controller of one job: a task that reconciles the job until it is over."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ MIN_DELAY_SECONDS = 0.02
 """The minimum delay between two reconciles, so that one handles all reports that arrive together."""
 
 URGENCY_CHECK_SECONDS = 0.5
-"""The interval at which a long delay checks for changed rank states: the status shows them within a second."""
+"""During a long delay, check for changed rank states at this interval: the status shows them within a second."""
 
 NOT_LEADING_RETRY_SECONDS = 0.5
-"""The delay before a retry, after this process did not hold the Lease."""
+"""The delay before a retry if this process doesn't hold the Lease."""
 
 BUG_BACKOFF_FACTOR = 4.0
 """The backoff after a bug in muster is multiplied by this factor: a retry rarely helps."""
@@ -56,8 +56,8 @@ _log = logging.getLogger(__name__)
 Reconcile: TypeAlias = Callable[[], Coroutine[Any, Any, Requeue]]
 
 
-def unmeasured(work: Reconcile) -> Coroutine[Any, Any, Requeue]:
-    """Start the reconcile as it is: the default of `measure`."""
+def run_unmeasured(work: Reconcile) -> Coroutine[Any, Any, Requeue]:
+    """Run the reconcile without metrics: the default of `measure`."""
     return work()
 
 
@@ -76,18 +76,18 @@ class JobControllerDependencies:
 
     backends: Mapping[BackendName, ClusterBackend]
     store: RankStore
-    writing: StatusWriterDependencies
+    status_writer: StatusWriterDependencies
     apply_defaults: Callable[[Job, Status], Job]
     admit: Callable[[Job], None]
     clock: Callable[[], float]
     processor: ProcessorQueue
     jitter: Callable[[], float]
-    measure: Callable[[Reconcile], Coroutine[Any, Any, Requeue]] = unmeasured
+    measure: Callable[[Reconcile], Coroutine[Any, Any, Requeue]] = run_unmeasured
 
 
 @dataclass(frozen=True)
 class _Delay:
-    """The minimum seconds until the next reconcile, and the time of a reconcile without an event (None: never)."""
+    """When the next reconcile starts: after `seconds` at the earliest, and at `requeue_at` even without an event."""
 
     seconds: float
     requeue_at: float | None
@@ -110,17 +110,18 @@ class JobController:
     _is_stopping: bool = False
     _is_urgent: bool = True
     _failures: int = 0
-    _logged_kinds: set[str] = field(default_factory=set)
+    _logged_failure_kinds: set[str] = field(default_factory=set)
     _share: CpuShare = field(default_factory=CpuShare)
 
     def __post_init__(self, source: Object) -> None:
-        self._status_writer = StatusWriter(self.dependencies.writing.read(source), self.dependencies.writing)
-        self._changed = asyncio.Event()
+        writer_dependencies = self.dependencies.status_writer
+        self._status_writer = StatusWriter(writer_dependencies.read(source), writer_dependencies)
+        self._change_event = asyncio.Event()
 
     @property
     def resource(self) -> Resource:
         """The newest known version of the job's resource."""
-        return self._status_writer.newest
+        return self._status_writer.newest_resource
 
     def handle_change(self, source: Object) -> None:
         """Handle a new version of the resource."""
@@ -130,7 +131,7 @@ class JobController:
     def wake(self) -> None:
         """Reconcile soon, because something about the job changed. Restarts a finished controller."""
         self._is_urgent = True
-        self._changed.set()
+        self._change_event.set()
         if self._task is None and not self._is_stopping:
             self._task = asyncio.create_task(self._run(), name=f"job {self.resource}")
 
@@ -145,8 +146,8 @@ class JobController:
         try:
             while not self._is_stopping:
                 delay = await self._reconcile_once()
-                # Nothing is left to do, and no event has arrived meanwhile: end the task. The next event restarts it.
-                if delay is None and not self._changed.is_set():
+                # The job is over, and no event has arrived meanwhile: end the task. The next event restarts it.
+                if delay is None and not self._change_event.is_set():
                     return
                 if delay is not None and not self._is_stopping:
                     await self._wait_for_change(delay)
@@ -154,8 +155,8 @@ class JobController:
             self._task = None
 
     async def _reconcile_once(self) -> _Delay | None:
-        """Reconcile once and handle failures. Return None if nothing is left to do."""
-        self._changed.clear()
+        """Reconcile once and handle failures. Return None if the job needs no other reconcile."""
+        self._change_event.clear()
         self._is_urgent = False
         work = self.dependencies.measure(self._reconcile)
         meter = MeteredCoroutine(work, self.dependencies.processor, self.resource.namespace)
@@ -178,11 +179,11 @@ class JobController:
             self._log_once(str(error), f"{error.status} {error.reason}")
         except Exception as bug:  # noqa: BLE001 - a bug in one job must not stop the others
             seconds = self._next_backoff(None) * BUG_BACKOFF_FACTOR
-            self._log_once("".join(traceback.format_exception(bug)).rstrip(), _bug_location(bug))
+            self._log_once("".join(traceback.format_exception(bug)).rstrip(), _locate_bug(bug))
         else:
             self._failures = 0
-            self._logged_kinds.clear()
-            delay = max(MIN_DELAY_SECONDS, self._share.delay(meter.seconds, self.dependencies.clock()))
+            self._logged_failure_kinds.clear()
+            delay = max(MIN_DELAY_SECONDS, self._share.get_delay(meter.seconds, self.dependencies.clock()))
             return None if requeue.is_over else _Delay(delay, requeue.at)
         finally:
             self._is_reconciling = False
@@ -192,13 +193,13 @@ class JobController:
 
     async def _reconcile(self) -> Requeue:
         dependencies, status_writer = self.dependencies, self._status_writer
-        resource = status_writer.begin()
-        # Kubernetes deletes the job's objects: create none. The backend has to stop a training job outside the cluster.
+        resource = status_writer.begin_reconcile()
+        # Kubernetes deletes the job's objects: create none. A backend has to stop a training job outside the cluster.
         if resource.is_terminating:
             if resource.finalizing_backend is None:
                 return Requeue(None, is_over=True)
             return await dependencies.backends[resource.finalizing_backend].finalize(resource, status_writer)
-        # An unreadable status doesn't say whether the job ran: do nothing, because the job could run twice.
+        # An unreadable status doesn't show whether the job ran. Don't start it, because it could run twice.
         if resource.status_problems:
             problems, now = resource.status_problems, dependencies.clock()
             await status_writer.write_fields(
@@ -217,10 +218,11 @@ class JobController:
             self._register_agents(job)
         backend = dependencies.backends[job.spec.backend].for_job(resource, status_writer)
         result = await reconcile(job, resource.status, backend, status_writer, dependencies.clock())
-        requeue_at = min((at for at in (result.requeue_at, status_writer.due_at) if at is not None), default=None)
+        requeue_times = (result.requeue_at, status_writer.progress_due_at)
+        requeue_at = min((at for at in requeue_times if at is not None), default=None)
         is_over = result.is_over and requeue_at is None
         if is_over:
-            dependencies.store.forget(resource.uid)
+            dependencies.store.remove_job(resource.uid)
         return Requeue(requeue_at, is_over)
 
     def _apply_defaults(self, resource: Resource) -> Job | InvalidResource:
@@ -247,35 +249,37 @@ class JobController:
             has_fixed_ranks=has_fixed_members(job),
             agents=job.spec.nodes + job.spec.spares,
         )
-        self.dependencies.store.register(shape)
-        change_event = self.dependencies.store.changed(metadata.uid)
-        if change_event is not self._changed:
+        self.dependencies.store.register_job(shape)
+        change_event = self.dependencies.store.get_change_event(metadata.uid)
+        if change_event is not self._change_event:
             # This reconcile handles the reports that have already arrived.
-            self._changed = change_event
+            self._change_event = change_event
 
     async def _wait_for_change(self, delay: _Delay) -> None:
-        await self._rate_limit(delay.seconds)
+        await self._limit_rate(delay.seconds)
         timeout = None if delay.requeue_at is None else max(0.0, delay.requeue_at - self.dependencies.clock())
         try:
             async with asyncio.timeout(timeout):
-                await self._changed.wait()
+                await self._change_event.wait()
         except TimeoutError:
             return
 
-    async def _rate_limit(self, seconds: float) -> None:
+    async def _limit_rate(self, seconds: float) -> None:
         """Sleep, but end a long sleep early when a rank's state has changed."""
-        states = self._rank_states() if seconds > URGENCY_CHECK_SECONDS else 0
+        states = self._hash_rank_states() if seconds > URGENCY_CHECK_SECONDS else 0
         while seconds > 0.0:
             slice_seconds = min(seconds, URGENCY_CHECK_SECONDS)
             await asyncio.sleep(slice_seconds)
             seconds -= slice_seconds
-            if seconds > 0.0 and (self._is_urgent or (self._changed.is_set() and self._rank_states() != states)):
+            if seconds <= 0.0:
+                return
+            if self._is_urgent or (self._change_event.is_set() and self._hash_rank_states() != states):
                 return
 
-    def _rank_states(self) -> int:
+    def _hash_rank_states(self) -> int:
         job = self.resource.job
         nodes = 0 if isinstance(job, InvalidResource) else count_nodes_with_spares(job)
-        return hash_rank_states(self.dependencies.store.agent(self.resource.uid, node) for node in range(nodes))
+        return hash_rank_states(self.dependencies.store.get_agent(self.resource.uid, node) for node in range(nodes))
 
     def _next_backoff(self, error: ApiError | None) -> float:
         """Count a failure, and return the seconds until the retry."""
@@ -283,14 +287,14 @@ class JobController:
         self._failures += 1
         return seconds
 
-    def _log_once(self, text: str, kind: str) -> None:
+    def _log_once(self, text: str, failure_kind: str) -> None:
         """Log the first failure of each kind, until a reconcile succeeds."""
-        if kind not in self._logged_kinds:
-            self._logged_kinds.add(kind)
+        if failure_kind not in self._logged_failure_kinds:
+            self._logged_failure_kinds.add(failure_kind)
             _log.warning("%s: %s", self.resource, text)
 
 
-def _bug_location(bug: Exception) -> str:
+def _locate_bug(bug: Exception) -> str:
     """Identify a bug by its type and its stack, without its message."""
     frames = traceback.extract_tb(bug.__traceback__)
     return f"{type(bug).__name__} {[(frame.filename, frame.lineno) for frame in frames]}"

@@ -21,7 +21,7 @@ class Jobs:
     """Passes the changes of resources to their jobs' controllers.
 
     `on_added` is called with each new resource, `on_removed` with a job's uid after its resource is deleted.
-    `on_relist` is called when kopf lists all resources again: the list doesn't report deletions that the watch missed.
+    `on_relist` is called when kopf lists all resources again, because the list doesn't report missed deletions.
     """
 
     dependencies: JobControllerDependencies
@@ -34,10 +34,8 @@ class Jobs:
     def handle_change(self, change: Change) -> None:
         """Handle a change of a resource."""
         metadata = read_mapping(change.object.get("metadata"))
-        uid, name = (
-            read_string(metadata.get("uid")),
-            (read_string(metadata.get("namespace")), read_string(metadata.get("name"))),
-        )
+        uid = read_string(metadata.get("uid"))
+        name = read_string(metadata.get("namespace")), read_string(metadata.get("name"))
         if change.type == "DELETED":
             self.remove(uid)
             return
@@ -47,7 +45,7 @@ class Jobs:
         previous = self._uids.get(name)
         if previous is not None and previous != uid:
             self.remove(previous)
-        self._take(uid, change.object)
+        self._add_or_update(uid, change.object)
         self._uids[name] = uid
 
     def wake(self, uid: str) -> None:
@@ -58,15 +56,15 @@ class Jobs:
 
     def remove(self, uid: str) -> None:
         """Remove a deleted resource. Kubernetes' garbage collector deletes its objects."""
-        self.dependencies.writing.job_memory.forget(uid)
+        self.dependencies.status_writer.job_memory.forget(uid)
         resource = self._remove_controller(uid)
-        self.dependencies.store.forget(uid)
+        self.dependencies.store.remove_job(uid)
         self.on_removed(uid)
         if resource is not None:
             _log.info("%s: the resource was deleted", resource)
 
     def unload(self, uid: str) -> None:
-        """Remove the controller of a job that has to wait for memory. The index keeps its pods."""
+        """Remove the controller of a job that has to wait for memory."""
         self._remove_controller(uid)
 
     def _remove_controller(self, uid: str) -> Resource | None:
@@ -83,7 +81,7 @@ class Jobs:
             task.cancel()
         return resource
 
-    def resources(self) -> tuple[Resource, ...]:
+    def get_resources(self) -> tuple[Resource, ...]:
         """Return the newest known version of each job's resource."""
         return tuple(controller.resource for controller in self._controllers.values())
 
@@ -92,12 +90,12 @@ class Jobs:
         tasks = {task for controller in self._controllers.values() if (task := controller.stop()) is not None}
         if not tasks:
             return
-        _, unfinished = await asyncio.wait(tasks, timeout=grace_seconds)
-        for task in unfinished:
+        _, unfinished_tasks = await asyncio.wait(tasks, timeout=grace_seconds)
+        for task in unfinished_tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _take(self, uid: str, source: Object) -> None:
+    def _add_or_update(self, uid: str, source: Object) -> None:
         controller = self._controllers.get(uid)
         if controller is None:
             controller = self._controllers[uid] = JobController(source, self.dependencies, self.remove, self.unload)

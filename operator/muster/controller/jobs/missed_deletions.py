@@ -15,7 +15,7 @@ from muster.objects.kubernetes.job_source import JOB_IDENTITIES
 from muster.objects.kubernetes.kinds import Object
 
 LIST_SECONDS = 300.0
-"""The interval between two lists, if the watch has no gap."""
+"""The interval between two lists, while the watch has no gap."""
 
 SETTLE_SECONDS = 1.0
 """The delay of a list after a gap: the watch reports many resources at once, but one list is enough."""
@@ -43,51 +43,53 @@ class KnownResource(Protocol):
 
 
 @dataclass
-class MissedDeletions:
-    """Compares the operator's resources with the cluster's, soon after `gap` is set.
+class MissedDeletionFinder:
+    """Compares the operator's resources with the cluster's, soon after `watch_gap` is set, and at intervals.
 
-    `known_jobs` returns the resources in memory, `drop` removes one of them.
+    `known_jobs` returns the resources in memory, `remove` removes one of them.
     """
 
     client: Client
     namespaces: tuple[str, ...]
     known_jobs: Callable[[], Iterable[KnownResource]]
-    drop: Callable[[str], None]
-    gap: asyncio.Event
+    remove: Callable[[str], None]
+    watch_gap: asyncio.Event
 
     async def run(self) -> None:
         """Compare at intervals, until cancelled."""
         while True:
             try:
                 async with asyncio.timeout(LIST_SECONDS):
-                    await self.gap.wait()
+                    await self.watch_gap.wait()
             except TimeoutError:
                 pass
             await asyncio.sleep(SETTLE_SECONDS)
-            self.gap.clear()
+            self.watch_gap.clear()
             try:
-                await self._compare()
+                await self._remove_deleted_jobs()
             except ApiError as error:
                 _log.warning("listing the jobs, to find deleted ones, failed: %s", error)
                 await asyncio.sleep(RETRY_SECONDS)
-                self.gap.set()
+                self.watch_gap.set()
 
-    async def _compare(self) -> None:
+    async def _remove_deleted_jobs(self) -> None:
         for namespace in self.namespaces or (None,):
             listing = await self.client.list(JOB_IDENTITIES, namespace)
             items = (resource for resource in self.known_jobs() if namespace in (None, resource.namespace))
-            for uid in find_deleted(items, listing):
-                self.drop(uid)
+            for uid in find_deleted_jobs(items, listing):
+                self.remove(uid)
 
 
-def find_deleted(resources: Iterable[KnownResource], listing: Listing) -> tuple[str, ...]:
+def find_deleted_jobs(resources: Iterable[KnownResource], listing: Listing) -> tuple[str, ...]:
     """Return the uids of the resources that the list lacks, except those that are newer than the list."""
-    listed = {_uid(item) for item in listing.items}
+    listed_uids = {_get_uid(item) for item in listing.items}
     list_version = int(listing.resource_version)
     return tuple(
-        resource.uid for resource in resources if resource.uid not in listed and int(resource.version) <= list_version
+        resource.uid
+        for resource in resources
+        if resource.uid not in listed_uids and int(resource.version) <= list_version
     )
 
 
-def _uid(item: Object) -> str:
+def _get_uid(item: Object) -> str:
     return read_string(read_mapping(item.get("metadata")).get("uid"))

@@ -1,4 +1,4 @@
-"""Detect changes of rank states: the status reports them at once, even if the job has used up its processor time."""
+"""Detect changes of rank states. The status shows them at once, even if the job has used up its processor time."""
 
 from collections.abc import Iterable
 

@@ -30,10 +30,10 @@ def make_sagemaker_jobs(  # noqa: PLR0917 - the dependencies of a leader
 ) -> SageMakerJobs:
     """Create a backend without jobs. It calls `wake` with a job's uid when the job's state changes."""
 
-    def reach(namespace: str, url: str) -> AddressPolicy:
+    def choose_address_policy(namespace: str, url: str) -> AddressPolicy:
         return AddressPolicy.NAMED if is_git_host_listed(namespace, url, config.tenancy) else AddressPolicy.PUBLIC
 
-    requests = RequestPreparer(aws, ConfigMapSource(client), GitTokenSource(client), reach)
+    requests = RequestPreparer(aws, ConfigMapSource(client), GitTokenSource(client), choose_address_policy)
     reports = LogFollower(lambda place: JobLogs(partial(aws.send_request, place, "logs")))
     backend = SageMakerBackend(aws, requests, reports, clock, wake)
     return SageMakerJobs(backend, config.sagemaker.region or "", admit, clock)

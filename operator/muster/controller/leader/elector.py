@@ -21,13 +21,13 @@ from muster.clients.kubernetes.client import Client
 from muster.clients.kubernetes.election import POLL_SECONDS
 from muster.clients.kubernetes.lease import RELEASE_SECONDS, Leadership
 from muster.controller.health import serve_health
-from muster.controller.leader.messages import Heartbeat, LeaseState, encode, read_heartbeat
+from muster.controller.leader.messages import Heartbeat, LeaseState, decode_heartbeat, encode_message
 
 STUCK_SECONDS = 30.0
 """If the main process' event loop sends no heartbeat for this long, /healthz fails and the Lease expires."""
 
 SHUTDOWN_SECONDS = RELEASE_SECONDS + 1.0
-"""The maximum time to release the Lease in an orderly shutdown."""
+"""The maximum time to release the Lease at shutdown."""
 
 KILLED_EXIT_CODE = 1
 """The exit code after the main process was killed."""
@@ -37,17 +37,19 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ElectorOptions:
-    """`lease_namespace` None: the namespace of the kubeconfig's context, or of the pod."""
+    """The options of the elector. Without `lease_namespace`, it uses that of the kubeconfig's context or of the pod."""
 
     lease_namespace: str | None
     lease_name: str
     identity: str
 
 
-async def elect(connection: Connection, listening: socket.socket, options: ElectorOptions, parent: int) -> None:
-    """Hold the Lease while the main process `parent` responds, until it ends or closes the connection."""
-    main = MainProcess(connection, parent)
-    async with serve_health(listening, main.not_alive, main.not_ready):
+async def hold_lease(
+    connection: Connection, listening_socket: socket.socket, options: ElectorOptions, parent_pid: int
+) -> None:
+    """Hold the Lease while the main process `parent_pid` responds, until it ends or closes the connection."""
+    main = MainProcess(connection, parent_pid)
+    async with serve_health(listening_socket, main.get_liveness_failures, main.get_readiness_failures):
         work = asyncio.create_task(Elector(main, options).run(), name="elector")
         end_of_main = asyncio.create_task(main.has_ended.wait(), name="end of the main process")
         await asyncio.wait([work, end_of_main], return_when=asyncio.FIRST_COMPLETED)
@@ -93,7 +95,7 @@ class Elector:
         self.main.send_state(leadership.held_until, leadership.holder)
 
     async def _send_state_repeatedly(self, leadership: Leadership) -> None:
-        # A Lease also expires without an event.
+        # No event reports that the Lease has expired: check it repeatedly.
         while True:
             await asyncio.sleep(POLL_SECONDS)
             self._send_state(leadership)
@@ -125,16 +127,16 @@ class MainProcess:
         """Whether the main process is shutting down."""
         return self._heartbeat.stage == "leaving"
 
-    def not_alive(self) -> tuple[str, ...]:
-        """The failure messages for /healthz."""
+    def get_liveness_failures(self) -> tuple[str, ...]:
+        """Return the failure messages for /healthz."""
         silent_seconds = self.monotonic() - self._heartbeat_at
         is_stuck = silent_seconds > STUCK_SECONDS
-        stuck = (f"its event loop has been stuck for {silent_seconds:.0f} s",) if is_stuck else ()
-        return (*stuck, *self._heartbeat.not_alive)
+        stuck = (f"the operator's event loop has been stuck for {silent_seconds:.0f} s",) if is_stuck else ()
+        return (*stuck, *self._heartbeat.liveness_failures)
 
-    def not_ready(self) -> tuple[str, ...]:
-        """The failure messages for /readyz."""
-        return self._heartbeat.not_ready
+    def get_readiness_failures(self) -> tuple[str, ...]:
+        """Return the failure messages for /readyz."""
+        return self._heartbeat.readiness_failures
 
     def is_healthy(self) -> bool:
         """Whether the main process responds, so that it can lead."""
@@ -172,14 +174,14 @@ class MainProcess:
             return
         self._sent_state = state
         try:
-            self.connection.send_bytes(encode(state))
+            self.connection.send_bytes(encode_message(state))
         except OSError:
             self.has_ended.set()
 
     def _on_readable(self) -> None:
         try:
             while self.connection.poll(0):
-                self._heartbeat = read_heartbeat(self.connection.recv_bytes())
+                self._heartbeat = decode_heartbeat(self.connection.recv_bytes())
                 self._heartbeat_at = self.monotonic()
         except (EOFError, OSError):
             asyncio.get_running_loop().remove_reader(self.connection.fileno())
@@ -203,5 +205,5 @@ async def _connect() -> Client:
         try:
             return await Client.connect()
         except NoCluster as problem:
-            _log.warning("the cluster can't be reached, to take the Lease: %s", problem)
+            _log.warning("can't take the Lease, because the cluster can't be reached: %s", problem)
             await asyncio.sleep(POLL_SECONDS)

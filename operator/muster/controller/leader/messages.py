@@ -14,8 +14,8 @@ Stage: TypeAlias = Literal["starting", "candidate", "leaving"]
 class LeaseState:
     """The state of the Lease. Times are monotonic seconds, which all processes of a machine share.
 
-    `leader_term` None: this replica doesn't hold the Lease. `held_until`: other replicas may take the Lease after this
-    time, unless it is renewed. `holder`: the last known leader's identity.
+    `leader_term` is None if this replica doesn't hold the Lease. Other replicas may take the Lease after `held_until`,
+    unless it is renewed. `holder` is the last known leader's identity.
     """
 
     leader_term: int | None = None
@@ -25,30 +25,33 @@ class LeaseState:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """The message that the main process sends regularly. It has the failure messages for /healthz and /readyz.
+    """The message that the main process sends regularly, with the failure messages for /healthz and /readyz.
 
     `ended_leader_term` is the last term whose work has ended (-1: none).
     """
 
-    not_alive: tuple[str, ...] = ()
-    not_ready: tuple[str, ...] = ("it is still starting",)
+    liveness_failures: tuple[str, ...] = ()
+    readiness_failures: tuple[str, ...] = ("the operator is still starting",)
     ended_leader_term: int = -1
     stage: Stage = "starting"
 
 
-def encode(message: LeaseState | Heartbeat) -> bytes:
-    """Encode a message for `read_state` or `read_heartbeat`."""
+def encode_message(message: LeaseState | Heartbeat) -> bytes:
+    """Encode a message for `decode_lease_state` or `decode_heartbeat`."""
     return json.dumps(asdict(message)).encode()
 
 
-def read_state(text: bytes) -> LeaseState:
+def decode_lease_state(text: bytes) -> LeaseState:
     """Decode a state."""
     return LeaseState(**json.loads(text))
 
 
-def read_heartbeat(text: bytes) -> Heartbeat:
+def decode_heartbeat(text: bytes) -> Heartbeat:
     """Decode a heartbeat."""
     fields = json.loads(text)
     return Heartbeat(
-        tuple(fields["not_alive"]), tuple(fields["not_ready"]), fields["ended_leader_term"], fields["stage"]
+        tuple(fields["liveness_failures"]),
+        tuple(fields["readiness_failures"]),
+        fields["ended_leader_term"],
+        fields["stage"],
     )

@@ -18,24 +18,26 @@ class MetricKind(StrEnum):
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric. `meaning` is its HELP line; `bounds` are a histogram's buckets."""
+    """A metric. `help_text` is its HELP line; `bounds` are a histogram's buckets."""
 
     name: str
     kind: MetricKind
-    meaning: str
+    help_text: str
     labels: tuple[str, ...] = ()
     bounds: tuple[float, ...] = ()
 
 
-BUILD_INFO = Metric("muster_build_info", MetricKind.GAUGE, "1; the label is the version of this replica.", ("version",))
+BUILD_INFO = Metric(
+    "muster_build_info", MetricKind.GAUGE, "Always 1. The label is the version of this replica.", ("version",)
+)
 LEADER = Metric("muster_leader", MetricKind.GAUGE, "1 if this replica is the leader, otherwise 0.")
 JOBS = Metric(
-    "muster_jobs", MetricKind.GAUGE, "Jobs by phase. Only the leader has them.", ("namespace", "backend", "phase")
+    "muster_jobs", MetricKind.GAUGE, "Jobs by phase. Only the leader reports them.", ("namespace", "backend", "phase")
 )
 RANKS = Metric(
     "muster_ranks",
     MetricKind.GAUGE,
-    "Ranks by state, of the jobs that have not ended. Only the leader has them.",
+    "Ranks of unfinished jobs, by state. Only the leader reports them.",
     ("namespace", "backend", "state"),
 )
 JOBS_ENDED = Metric(
@@ -80,26 +82,26 @@ RECOVERY_SECONDS = Metric(
 STATUS_WRITES = Metric(
     "muster_status_writes_total",
     MetricKind.COUNTER,
-    "Statuses written: a Change of phase, condition or rank state, or only Progress.",
+    "Status writes. Change: a phase, condition or rank state changed. Progress: only progress changed.",
     ("kind",),
 )
 RECONCILES = Metric(
     "muster_reconciles_total",
     MetricKind.COUNTER,
-    "Reconciles of jobs. Bug is an unexpected error of muster.",
+    "Reconciles of jobs. Bug: an unexpected error in muster.",
     ("result",),
 )
 RECONCILE_SECONDS = Metric(
     "muster_reconcile_seconds",
     MetricKind.HISTOGRAM,
-    "Seconds of a reconcile, with the requests that it waits for.",
+    "Seconds that a reconcile takes, including the requests that it waits for.",
     (),
     _FRACTIONS,
 )
 LOOP_LAG_SECONDS = Metric(
     "muster_event_loop_lag_seconds",
     MetricKind.HISTOGRAM,
-    "Seconds by which the event loop runs a timer too late.",
+    "Seconds from the time at which a timer is due until the event loop runs it.",
     (),
     _FRACTIONS,
 )
@@ -113,13 +115,13 @@ CONNECTIONS = Metric("muster_collector_connections", MetricKind.GAUGE, "Open con
 API_REQUESTS = Metric(
     "muster_api_requests_total",
     MetricKind.COUNTER,
-    "Requests to the API server, without kopf's and the elector's. Code none: no answer.",
+    "Requests to the API server, except those of kopf and the elector. Code none: no response.",
     ("verb", "resource", "code"),
 )
 AWS_REQUESTS = Metric(
     "muster_aws_requests_total",
     MetricKind.COUNTER,
-    "Requests to AWS. Code none: no answer.",
+    "Requests to AWS. Code none: no response.",
     ("service", "operation", "code"),
 )
 

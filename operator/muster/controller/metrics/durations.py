@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class Durations:
+class DurationHistogram:
     """Counts durations by the first of the ascending `bounds` (seconds) that they don't exceed."""
 
     bounds: tuple[float, ...]
@@ -22,7 +22,7 @@ class Durations:
         self.seconds += seconds
         self._counts[bisect_left(self.bounds, seconds)] += 1
 
-    def buckets(self) -> Iterator[tuple[str, float]]:
+    def get_buckets(self) -> Iterator[tuple[str, float]]:
         """Yield each bound as Prometheus writes it, and the number of durations up to it."""
         names = (f"{bound:g}" for bound in self.bounds)
         return zip((*names, "+Inf"), itertools.accumulate(self._counts), strict=True)

@@ -29,18 +29,18 @@ class _Families(Collector):
 
 
 def write_text(samples: Sequence[Sample]) -> bytes:
-    """Return the text of a scrape, with the metrics of the process. This takes 10 ms for a thousand samples."""
+    """Return the text of a scrape, with the process' metrics. A thousand samples take 10 ms."""
     return generate_latest(_Families(samples))
 
 
 def _make_family(metric: Metric) -> Family:
     match metric.kind:
         case MetricKind.GAUGE:
-            return GaugeMetricFamily(metric.name, metric.meaning, labels=metric.labels)
+            return GaugeMetricFamily(metric.name, metric.help_text, labels=metric.labels)
         case MetricKind.COUNTER:
-            return CounterMetricFamily(metric.name, metric.meaning, labels=metric.labels)
+            return CounterMetricFamily(metric.name, metric.help_text, labels=metric.labels)
         case MetricKind.HISTOGRAM:
-            return HistogramMetricFamily(metric.name, metric.meaning, labels=metric.labels)
+            return HistogramMetricFamily(metric.name, metric.help_text, labels=metric.labels)
 
 
 def _add(family: Family, sample: Sample) -> None:

@@ -1,4 +1,4 @@
-"""The namespaces that metrics have as label values, in bounded number."""
+"""Limit the number of namespaces that metrics have as label values."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -7,27 +7,27 @@ MAX_NAMESPACES = 1_000
 """With more namespaces, a scrape would exceed a megabyte."""
 
 OTHERS = "_others"
-"""The label value of all further namespaces. No namespace has this name."""
+"""The label value of all other namespaces. No namespace has this name."""
 
 
 @dataclass
 class NamespaceLabels:
-    """Gives the first `MAX_NAMESPACES` namespaces a label value of their own."""
+    """The first `MAX_NAMESPACES` namespaces have their own label values."""
 
-    _known: set[str] = field(default_factory=set)
+    _labelled_namespaces: set[str] = field(default_factory=set)
 
-    def label(self, namespace: str) -> str:
+    def get_label(self, namespace: str) -> str:
         """Return the namespace's label value."""
-        if namespace not in self._known:
-            if len(self._known) >= MAX_NAMESPACES:
+        if namespace not in self._labelled_namespaces:
+            if len(self._labelled_namespaces) >= MAX_NAMESPACES:
                 return OTHERS
-            self._known.add(namespace)
+            self._labelled_namespaces.add(namespace)
         return namespace
 
-    def make_room(self, current: Collection[str]) -> frozenset[str]:
-        """Once all places are taken, forget the namespaces that have no jobs; return them."""
-        if len(self._known) < MAX_NAMESPACES:
+    def remove_unused(self, current: Collection[str]) -> frozenset[str]:
+        """If the maximum is reached, remove and return the namespaces that have no jobs."""
+        if len(self._labelled_namespaces) < MAX_NAMESPACES:
             return frozenset()
-        removed = frozenset(self._known.difference(current))
-        self._known -= removed
-        return removed
+        removed_namespaces = frozenset(self._labelled_namespaces.difference(current))
+        self._labelled_namespaces -= removed_namespaces
+        return removed_namespaces

@@ -1,4 +1,4 @@
-"""The results of reconciles, as metrics count them."""
+"""The results of reconciles, which are label values of a metric."""
 
 from enum import StrEnum
 
@@ -7,7 +7,7 @@ from muster.controller.status.writer import JobNotFound, NotLeading, ResourceCha
 from muster.objects.kubernetes.errors import ApiError
 
 
-class ReconcileResult(StrEnum):
+class ReconcileOutcome(StrEnum):
     """How a reconcile ended."""
 
     DONE = "Done"
@@ -19,18 +19,18 @@ class ReconcileResult(StrEnum):
     BUG = "Bug"
 
 
-def classify(error: Exception) -> ReconcileResult:
+def classify_error(error: Exception) -> ReconcileOutcome:
     """Return the result of a reconcile that raised this error."""
     match error:
         case ResourceChanged():
-            return ReconcileResult.CHANGED
+            return ReconcileOutcome.CHANGED
         case JobNotFound():
-            return ReconcileResult.DELETED
+            return ReconcileOutcome.DELETED
         case NotLeading():
-            return ReconcileResult.NOT_LEADING
+            return ReconcileOutcome.NOT_LEADING
         case UnreadableStatus():
-            return ReconcileResult.UNREADABLE
+            return ReconcileOutcome.UNREADABLE
         case ApiError():
-            return ReconcileResult.REFUSED
+            return ReconcileOutcome.REFUSED
         case _:
-            return ReconcileResult.BUG
+            return ReconcileOutcome.BUG

@@ -1,4 +1,4 @@
-"""Count what happens in this process, for metrics. The counts survive a change of the leader."""
+"""Record this process' metrics. The counts are kept when the leader changes."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
@@ -9,9 +9,9 @@ from muster.api.backends import BACKENDS
 from muster.api.field_problems import InvalidResource
 from muster.api.status.status import Status
 from muster.controller.metrics import definitions
-from muster.controller.metrics.durations import Durations
+from muster.controller.metrics.durations import DurationHistogram
 from muster.controller.metrics.namespaces import NamespaceLabels
-from muster.controller.metrics.reconciles import ReconcileResult, classify
+from muster.controller.metrics.reconciles import ReconcileOutcome, classify_error
 from muster.core.metrics.transitions import Transition, find_transition
 from muster.core.status.significant_change import is_significant_change
 from muster.objects.kubernetes.resource import Resource
@@ -28,20 +28,20 @@ Publish = Callable[[Resource, Status, Status], None]
 _T = TypeVar("_T")
 
 
-def backend_of(resource: Resource) -> str:
+def get_backend_label(resource: Resource) -> str:
     """Return the label value of the job's backend."""
     return UNKNOWN_BACKEND if isinstance(resource.job, InvalidResource) else resource.job.spec.backend
 
 
-def _by_backend(bounds: tuple[float, ...]) -> dict[str, Durations]:
-    return {name: Durations(bounds) for name in BACKEND_NAMES}
+def _make_histograms(bounds: tuple[float, ...]) -> dict[str, DurationHistogram]:
+    return {name: DurationHistogram(bounds) for name in BACKEND_NAMES}
 
 
 @dataclass
-class Recorder:
+class MetricsRecorder:
     """Counts the transitions of jobs, status writes, reconciles and the delays of the event loop.
 
-    `clock` returns Unix seconds, `monotonic` seconds of a clock that is never set.
+    `clock` returns Unix seconds, `monotonic` monotonic seconds.
     """
 
     clock: Callable[[], float]
@@ -50,16 +50,24 @@ class Recorder:
     restarts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     ends: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
     stragglers: Counter[tuple[str, str]] = field(default_factory=Counter)
-    starts: dict[str, Durations] = field(default_factory=lambda: _by_backend(definitions.START_SECONDS.bounds))
-    detections: dict[str, Durations] = field(default_factory=lambda: _by_backend(definitions.DETECTION_SECONDS.bounds))
-    recoveries: dict[str, Durations] = field(default_factory=lambda: _by_backend(definitions.RECOVERY_SECONDS.bounds))
+    starts: dict[str, DurationHistogram] = field(
+        default_factory=lambda: _make_histograms(definitions.START_SECONDS.bounds)
+    )
+    detections: dict[str, DurationHistogram] = field(
+        default_factory=lambda: _make_histograms(definitions.DETECTION_SECONDS.bounds)
+    )
+    recoveries: dict[str, DurationHistogram] = field(
+        default_factory=lambda: _make_histograms(definitions.RECOVERY_SECONDS.bounds)
+    )
     status_writes: Counter[str] = field(default_factory=lambda: Counter({CHANGE: 0, PROGRESS: 0}))
-    reconciles: Counter[ReconcileResult] = field(default_factory=lambda: Counter(dict.fromkeys(ReconcileResult, 0)))
-    reconcile_seconds: Durations = field(default_factory=lambda: Durations(definitions.RECONCILE_SECONDS.bounds))
-    loop_lag: Durations = field(default_factory=lambda: Durations(definitions.LOOP_LAG_SECONDS.bounds))
+    reconciles: Counter[ReconcileOutcome] = field(default_factory=lambda: Counter(dict.fromkeys(ReconcileOutcome, 0)))
+    reconcile_seconds: DurationHistogram = field(
+        default_factory=lambda: DurationHistogram(definitions.RECONCILE_SECONDS.bounds)
+    )
+    loop_lag: DurationHistogram = field(default_factory=lambda: DurationHistogram(definitions.LOOP_LAG_SECONDS.bounds))
 
-    def counting(self, publish: Publish) -> Publish:
-        """Return `publish`, which is called after each status write, with a count of the write."""
+    def count_writes_of(self, publish: Publish) -> Publish:
+        """Wrap `publish`, which is called after each status write, to count the writes."""
 
         def publish_and_count(resource: Resource, before: Status, after: Status) -> None:
             publish(resource, before, after)
@@ -68,10 +76,10 @@ class Recorder:
         return publish_and_count
 
     def count_write(self, resource: Resource, before: Status, after: Status) -> None:
-        """Count a status write, and what it says about the job."""
+        """Count a status write, and the job's transition that it shows."""
         self.status_writes[CHANGE if is_significant_change(before, after) else PROGRESS] += 1
         transition = find_transition(before, after, resource.created_at, self.clock())
-        self._count_transition(self.namespaces.label(resource.namespace), backend_of(resource), transition)
+        self._count_transition(self.namespaces.get_label(resource.namespace), get_backend_label(resource), transition)
 
     def _count_transition(self, namespace: str, backend: str, transition: Transition) -> None:
         if transition.restart_reason is not None:
@@ -95,19 +103,23 @@ class Recorder:
         try:
             result = await work()
         except Exception as error:
-            self._count_reconcile(classify(error), started_at)
+            self._count_reconcile(classify_error(error), started_at)
             raise
-        self._count_reconcile(ReconcileResult.DONE, started_at)
+        self._count_reconcile(ReconcileOutcome.DONE, started_at)
         return result
 
-    def _count_reconcile(self, result: ReconcileResult, started_at: float) -> None:
+    def _count_reconcile(self, result: ReconcileOutcome, started_at: float) -> None:
         self.reconciles[result] += 1
         self.reconcile_seconds.observe(self.monotonic() - started_at)
 
-    def make_room(self, current: Collection[str]) -> None:
+    def remove_unused(self, current: Collection[str]) -> None:
         """If too many namespaces have label values, drop the counts of those that have no jobs."""
-        removed = self.namespaces.make_room(current)
-        if removed:
-            self.restarts = Counter({key: count for key, count in self.restarts.items() if key[0] not in removed})
-            self.ends = Counter({key: count for key, count in self.ends.items() if key[0] not in removed})
-            self.stragglers = Counter({key: count for key, count in self.stragglers.items() if key[0] not in removed})
+        removed_namespaces = self.namespaces.remove_unused(current)
+        if removed_namespaces:
+            self.restarts = Counter(
+                {key: count for key, count in self.restarts.items() if key[0] not in removed_namespaces}
+            )
+            self.ends = Counter({key: count for key, count in self.ends.items() if key[0] not in removed_namespaces})
+            self.stragglers = Counter(
+                {key: count for key, count in self.stragglers.items() if key[0] not in removed_namespaces}
+            )

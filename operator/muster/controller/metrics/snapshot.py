@@ -1,4 +1,4 @@
-"""The values of all metrics at one moment, without the library that writes them."""
+"""Collect the values of all metrics at one moment. `exposition.py` writes them."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -7,30 +7,30 @@ from typing import TypeVar
 
 from muster.controller.metrics import definitions
 from muster.controller.metrics.definitions import Metric
-from muster.controller.metrics.durations import Durations
-from muster.controller.metrics.recorder import UNKNOWN_BACKEND, Recorder, backend_of
+from muster.controller.metrics.durations import DurationHistogram
+from muster.controller.metrics.recorder import UNKNOWN_BACKEND, MetricsRecorder, get_backend_label
 from muster.core.metrics.totals import Totals
 from muster.objects.kubernetes.job_source import JobIdentity
 from muster.objects.kubernetes.resource import Resource
 
 _Labels = TypeVar("_Labels", bound=tuple[str, ...])
 
-JOBS_AT_ONCE = 250
-"""The number of jobs that are counted before other tasks may run: a millisecond's work."""
+JOBS_PER_BATCH = 250
+"""After counting this many jobs, which takes a millisecond, let other tasks run."""
 
 
 @dataclass(frozen=True)
-class Sources:
+class MetricSources:
     """The sources of the values that the recorder does not have.
 
-    `resources` are the leader's jobs, `waiting` those that wait for memory; a standby has none. The requests' keys are
-    the labels of their metrics.
+    `resources` returns the leader's jobs, `waiting_jobs` those that wait for memory; a standby has none. The keys of
+    `api_requests` and `aws_requests` are the labels of their metrics.
     """
 
     version: str
     is_leader: Callable[[], bool]
     resources: Callable[[], tuple[Resource, ...]]
-    waiting: Callable[[], tuple[JobIdentity, ...]]
+    waiting_jobs: Callable[[], tuple[JobIdentity, ...]]
     refusals: Callable[[], Mapping[str, int]]
     connections: Callable[[], int]
     api_requests: Callable[[], Mapping[tuple[str, str, str], int]]
@@ -57,52 +57,52 @@ class Sample:
     value: Value
 
 
-async def take_snapshot(recorder: Recorder, sources: Sources) -> tuple[Sample, ...]:
+async def take_snapshot(recorder: MetricsRecorder, sources: MetricSources) -> tuple[Sample, ...]:
     """Return the samples of all metrics, sorted by metric."""
     totals = await _count_jobs(recorder, sources)
-    recorder.make_room({namespace for namespace, _, _ in totals.jobs})
+    recorder.remove_unused({namespace for namespace, _, _ in totals.jobs})
     return (
         Sample(definitions.BUILD_INFO, (sources.version,), 1),
         Sample(definitions.LEADER, (), int(sources.is_leader())),
-        *_counts(definitions.JOBS, totals.jobs),
-        *_counts(definitions.RANKS, totals.ranks),
-        *_counts(definitions.JOBS_ENDED, recorder.ends),
-        *_counts(definitions.RESTARTS, recorder.restarts),
-        *_counts(definitions.STRAGGLERS, recorder.stragglers),
-        *_histograms(definitions.START_SECONDS, recorder.starts),
-        *_histograms(definitions.DETECTION_SECONDS, recorder.detections),
-        *_histograms(definitions.RECOVERY_SECONDS, recorder.recoveries),
-        *_counts(definitions.STATUS_WRITES, {(kind,): count for kind, count in recorder.status_writes.items()}),
-        *_counts(definitions.RECONCILES, {(result,): count for result, count in recorder.reconciles.items()}),
-        Sample(definitions.RECONCILE_SECONDS, (), _histogram(recorder.reconcile_seconds)),
-        Sample(definitions.LOOP_LAG_SECONDS, (), _histogram(recorder.loop_lag)),
-        *_counts(definitions.REFUSALS, {(reason,): count for reason, count in sources.refusals().items()}),
+        *_make_samples(definitions.JOBS, totals.jobs),
+        *_make_samples(definitions.RANKS, totals.ranks),
+        *_make_samples(definitions.JOBS_ENDED, recorder.ends),
+        *_make_samples(definitions.RESTARTS, recorder.restarts),
+        *_make_samples(definitions.STRAGGLERS, recorder.stragglers),
+        *_make_histogram_samples(definitions.START_SECONDS, recorder.starts),
+        *_make_histogram_samples(definitions.DETECTION_SECONDS, recorder.detections),
+        *_make_histogram_samples(definitions.RECOVERY_SECONDS, recorder.recoveries),
+        *_make_samples(definitions.STATUS_WRITES, {(kind,): count for kind, count in recorder.status_writes.items()}),
+        *_make_samples(definitions.RECONCILES, {(result,): count for result, count in recorder.reconciles.items()}),
+        Sample(definitions.RECONCILE_SECONDS, (), _make_histogram(recorder.reconcile_seconds)),
+        Sample(definitions.LOOP_LAG_SECONDS, (), _make_histogram(recorder.loop_lag)),
+        *_make_samples(definitions.REFUSALS, {(reason,): count for reason, count in sources.refusals().items()}),
         Sample(definitions.CONNECTIONS, (), sources.connections()),
-        *_counts(definitions.API_REQUESTS, sources.api_requests()),
-        *_counts(definitions.AWS_REQUESTS, sources.aws_requests()),
+        *_make_samples(definitions.API_REQUESTS, sources.api_requests()),
+        *_make_samples(definitions.AWS_REQUESTS, sources.aws_requests()),
     )
 
 
-async def _count_jobs(recorder: Recorder, sources: Sources) -> Totals:
-    totals, label = Totals(), recorder.namespaces.label
+async def _count_jobs(recorder: MetricsRecorder, sources: MetricSources) -> Totals:
+    totals, label = Totals(), recorder.namespaces.get_label
     for index, resource in enumerate(sources.resources()):
-        if index % JOBS_AT_ONCE == 0:
+        if index % JOBS_PER_BATCH == 0:
             await asyncio.sleep(0)
-        # `waiting` has it, too, once its status says so.
+        # Count a waiting job only once: `waiting_jobs` has it, too.
         if not resource.waits_for_memory:
-            totals.add_job(label(resource.namespace), backend_of(resource), resource.status)
-    for identity in sources.waiting():
+            totals.add_job(label(resource.namespace), get_backend_label(resource), resource.status)
+    for identity in sources.waiting_jobs():
         totals.add_job_waiting_for_memory(label(identity.namespace), UNKNOWN_BACKEND)
     return totals
 
 
-def _counts(metric: Metric, counts: Mapping[_Labels, int]) -> Iterable[Sample]:
+def _make_samples(metric: Metric, counts: Mapping[_Labels, int]) -> Iterable[Sample]:
     return (Sample(metric, labels, count) for labels, count in counts.items())
 
 
-def _histograms(metric: Metric, by_backend: Mapping[str, Durations]) -> Iterable[Sample]:
-    return (Sample(metric, (backend,), _histogram(durations)) for backend, durations in by_backend.items())
+def _make_histogram_samples(metric: Metric, by_backend: Mapping[str, DurationHistogram]) -> Iterable[Sample]:
+    return (Sample(metric, (backend,), _make_histogram(durations)) for backend, durations in by_backend.items())
 
 
-def _histogram(durations: Durations) -> Histogram:
-    return Histogram(tuple(durations.buckets()), durations.seconds)
+def _make_histogram(durations: DurationHistogram) -> Histogram:
+    return Histogram(tuple(durations.get_buckets()), durations.seconds)

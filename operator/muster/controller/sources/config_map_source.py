@@ -20,9 +20,9 @@ class ConfigMapSource:
     client: Client
 
     async def __call__(self, namespace: str, name: str) -> SourceFiles:
-        """Return its entries as files. Raises `ApiError`, and `StorageError` if the ConfigMap doesn't exist."""
+        """Return the ConfigMap's entries as files. Raises `ApiError`, and `StorageError` if it doesn't exist."""
         try:
-            stored = await self.client.get(CONFIG_MAPS, namespace, name)
+            config_map = await self.client.get(CONFIG_MAPS, namespace, name)
         except ApiError as error:
             if not error.is_not_found:
                 raise
@@ -32,7 +32,7 @@ class ConfigMapSource:
                 is_retryable=True,
             ) from error
         texts = {
-            path: SourceFile(read_string(text).encode()) for path, text in read_mapping(stored.get("data")).items()
+            path: SourceFile(read_string(text).encode()) for path, text in read_mapping(config_map.get("data")).items()
         }
-        binary = read_mapping(stored.get("binaryData")).items()
+        binary = read_mapping(config_map.get("binaryData")).items()
         return {**texts, **{path: SourceFile(base64.b64decode(read_string(text))) for path, text in binary}}

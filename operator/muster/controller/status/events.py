@@ -83,10 +83,10 @@ class EventPoster:
 
     async def run(self) -> None:
         """Send queued Events, until cancelled."""
-        async with asyncio.TaskGroup() as sending:
+        async with asyncio.TaskGroup() as send_tasks:
             while True:
                 item = await self._queued_events.get()
-                sending.create_task(self._send(item))
+                send_tasks.create_task(self._send(item))
                 await asyncio.sleep(1.0 / EVENTS_PER_SECOND)
 
     def _queue(self, priority: _Priority, resource: Resource, job_events: Iterable[JobEvent]) -> None:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 class FairQueue(Generic[T]):
     """A queue of at most `size` items. When it is full, a namespace may still use its equal share.
 
-    Within a namespace, the item with the lowest rank is next, and within a rank the oldest.
+    Within a namespace, the item with the lowest priority number is next, and among equal priorities the oldest.
     """
 
     size: int
@@ -24,13 +24,13 @@ class FairQueue(Generic[T]):
     _sequence: Iterator[int] = field(default_factory=itertools.count)
     _has_items: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def put(self, namespace: str, rank: int, item: T) -> bool:
+    def put(self, namespace: str, priority: int, item: T) -> bool:
         """Add an item; return False if the queue has no space for it."""
         items = self._queues.get(namespace, [])
         is_full = sum(map(len, self._queues.values())) >= self.size
         if is_full and len(items) >= self.size // len({*self._queues, namespace}):
             return False
-        heapq.heappush(items, (rank, next(self._sequence), item))
+        heapq.heappush(items, (priority, next(self._sequence), item))
         self._queues[namespace] = items
         self._has_items.set()
         return True

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from muster.api.document import JSON
 
 
-def diff(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> dict[str, JSON]:
+def make_merge_patch(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the patch that changes `before` into `after`; empty if they are equal.
 
     Lists are replaced as a whole. `after` must not contain null, which a merge patch can't write.
@@ -16,5 +16,5 @@ def diff(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> dict[str, JSO
         if key in before and entry == value:
             continue
         # Patch a map recursively; replace any other value as a whole.
-        patch[key] = diff(entry, value) if isinstance(entry, dict) and isinstance(value, dict) else value
+        patch[key] = make_merge_patch(entry, value) if isinstance(entry, dict) and isinstance(value, dict) else value
     return patch

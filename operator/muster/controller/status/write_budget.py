@@ -1,4 +1,4 @@
-"""Limit the rate of all jobs' status writes. Progress waits for a slot; more important changes don't."""
+"""Limit the rate of all jobs' status writes. Progress waits for a slot; significant changes don't."""
 
 PER_SECOND = 50.0
 """The rate of progress writes. Namespaces share it equally."""

@@ -13,7 +13,7 @@ from muster.api.status.status import Status
 from muster.api.yaml.serialise import serialise_status
 from muster.clients.kubernetes.client import Client
 from muster.controller.jobs.job_memory import JobMemory
-from muster.controller.status.merge_patch import diff
+from muster.controller.status.merge_patch import make_merge_patch
 from muster.controller.status.write_budget import WriteBudget
 from muster.core.status.significant_change import is_significant_change
 from muster.objects.kubernetes.errors import ApiError
@@ -61,28 +61,28 @@ class StatusWriterDependencies:
 
 
 class StatusWriter:
-    """The status writer of one job. `newest` is the newest known version of the resource.
+    """The status writer of one job. `newest_resource` is the newest known version of the resource.
 
-    `due_at` is the time at which progress may be written; None if no progress waits.
+    `progress_due_at` is the time at which progress may be written; None if no progress waits.
     """
 
     def __init__(self, resource: Resource, dependencies: StatusWriterDependencies) -> None:
-        self.newest = resource
-        self.due_at: float | None = None
+        self.newest_resource = resource
+        self.progress_due_at: float | None = None
         self._dependencies = dependencies
         self._base = resource
         self._progress_at = float("-inf")
         self._slot_at: float | None = None
         self._last_write: tuple[Resource, dict[str, JSON]] | None = None
-        self._unconfirmed: Resource | None = None
+        self._unconfirmed_base: Resource | None = None
         self._on_outdated: Callable[[], None] | None = None
 
     def handle_change(self, source: Object) -> bool:
         """Handle a version of the resource; return whether it is newer."""
-        resource = self._dependencies.read(source, self.newest)
-        if not resource.is_newer_than(self.newest):
+        resource = self._dependencies.read(source, self.newest_resource)
+        if not resource.is_newer_than(self.newest_resource):
             return False
-        self.newest = resource
+        self.newest_resource = resource
         self._notify_if_outdated()
         return True
 
@@ -96,14 +96,14 @@ class StatusWriter:
         finally:
             self._on_outdated = None
 
-    def begin(self) -> Resource:
+    def begin_reconcile(self) -> Resource:
         """Start a reconcile, and return the version of the resource that it uses."""
-        self._base = self.newest
+        self._base = self.newest_resource
         self._publish_unconfirmed()
         return self._base
 
     async def write(self, status: Status) -> None:
-        """Write the status. Important changes are written now, progress when it is due.
+        """Write a significant change now, and mere progress when it is due.
 
         Raises `ResourceChanged`, `JobNotFound`, `NotLeading`, and `ApiError`.
         """
@@ -127,12 +127,12 @@ class StatusWriter:
 
     async def add_finalizer(self, finalizer: str) -> None:
         """Add a backend's finalizer to the resource. Raises the errors of `write`."""
-        await self._merge({"finalizers": [*self.newest.finalizers, finalizer]})
+        await self._merge_metadata({"finalizers": [*self.newest_resource.finalizers, finalizer]})
 
     async def remove_finalizer(self, finalizer: str) -> None:
         """Remove this finalizer. Raises the errors of `write`."""
-        finalizers: list[JSON] = [name for name in self.newest.finalizers if name != finalizer]
-        await self._merge({"finalizers": finalizers})
+        finalizers: list[JSON] = [name for name in self.newest_resource.finalizers if name != finalizer]
+        await self._merge_metadata({"finalizers": finalizers})
 
     async def delete(self) -> None:
         """Delete the resource. Raises `ApiError`."""
@@ -144,51 +144,51 @@ class StatusWriter:
 
     async def _write(self, status: Status, new_fields: dict[str, JSON], *, is_urgent: bool) -> None:
         base = self._base
-        if self.newest is not base:
+        if self.newest_resource is not base:
             raise ResourceChanged
-        patch = diff(base.status_fields, new_fields)
+        patch = make_merge_patch(base.status_fields, new_fields)
         # The API server drops fields that an older CRD lacks: don't write them again.
         if not patch or self._last_write == (base, new_fields):
-            self.due_at = self._slot_at = None
+            self.progress_due_at = self._slot_at = None
             return
         if is_urgent:
             self._dependencies.budget.spend(self._dependencies.clock(), base.namespace)
         elif not self._is_due():
             return
-        self.due_at = self._slot_at = None
-        # Without a response, it is unknown whether the API server wrote the status.
-        self._unconfirmed = base
+        self.progress_due_at = self._slot_at = None
+        # Until there is a response, it is unknown whether the API server wrote the status.
+        self._unconfirmed_base = base
         await self._send(patch)
-        self._unconfirmed = None
-        self._last_write = (self.newest, new_fields)
+        self._unconfirmed_base = None
+        self._last_write = (self.newest_resource, new_fields)
         self._progress_at = self._dependencies.clock()
         self._dependencies.publish(base, base.status, status)
 
     def _publish_unconfirmed(self) -> None:
         """Publish a status whose write got no response, if the next version of the resource contains it."""
-        before, after = self._unconfirmed, self._base
+        before, after = self._unconfirmed_base, self._base
         if before is None or after is before:
             return
-        self._unconfirmed = None
+        self._unconfirmed_base = None
         if after.status != before.status:
             self._dependencies.publish(before, before.status, after.status)
 
     def _notify_if_outdated(self) -> None:
-        is_outdated = self.newest.generation != self._base.generation or self.newest.is_terminating
+        is_outdated = self.newest_resource.generation != self._base.generation or self.newest_resource.is_terminating
         if self._on_outdated is not None and is_outdated:
             self._on_outdated()
 
     def _is_due(self) -> bool:
-        """Whether progress may be written now; otherwise set `due_at`."""
+        """Whether progress may be written now; otherwise set `progress_due_at`."""
         now = self._dependencies.clock()
         if self._slot_at is None:
-            # Reserve a slot only after the interval: a slot that is reserved early would be used late.
-            self.due_at = self._progress_at + PROGRESS_INTERVAL_SECONDS
-            if now < self.due_at:
+            # Reserve a slot only after the interval, so that the slot is near.
+            self.progress_due_at = self._progress_at + PROGRESS_INTERVAL_SECONDS
+            if now < self.progress_due_at:
                 return False
             self._slot_at = self._dependencies.budget.reserve(now, self._base.namespace)
-        self.due_at = self._slot_at
-        return now >= self.due_at
+        self.progress_due_at = self._slot_at
+        return now >= self.progress_due_at
 
     async def _send(self, patch: dict[str, JSON]) -> None:
         base = self._base
@@ -196,9 +196,12 @@ class StatusWriter:
         body: Object = {"metadata": {"resourceVersion": base.version, "uid": base.uid}, "status": patch}
         await self._patch(body, "status")
 
-    async def _merge(self, metadata: dict[str, JSON]) -> None:
+    async def _merge_metadata(self, metadata: dict[str, JSON]) -> None:
         # A merge patch replaces lists, so it must fail if the resource has changed.
-        preconditions: dict[str, JSON] = {"resourceVersion": self.newest.version, "uid": self.newest.uid}
+        preconditions: dict[str, JSON] = {
+            "resourceVersion": self.newest_resource.version,
+            "uid": self.newest_resource.uid,
+        }
         await self._patch({"metadata": {**metadata, **preconditions}}, None)
 
     async def _patch(self, body: Object, subresource: str | None) -> None:

@@ -1,6 +1,6 @@
 """Keep the webhook's caBundle up to date, so that the API server trusts the webhook's certificate.
 
-The bundle contains a new certificate authority a day before its first signature, and an old one until it expires.
+The bundle contains a new certificate authority for a day before it signs, and an old one until it expires.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass
-class CaBundle:
+class CaBundleUpdater:
     """Writes `bundle` (PEM) into all webhooks of the ValidatingWebhookConfiguration `name`, if that exists."""
 
     client: Client
@@ -49,12 +49,12 @@ class CaBundle:
 
     async def update_if_changed(self) -> None:
         """Check once, and update the configuration if necessary. Raises `ApiError`."""
-        stored = await self.client.get(VALIDATING_WEBHOOKS, None, self.name)
-        updated = with_ca_bundle(stored, self.bundle())
-        if updated == stored:
+        configuration = await self.client.get(VALIDATING_WEBHOOKS, None, self.name)
+        new_configuration = set_ca_bundle(configuration, self.bundle())
+        if new_configuration == configuration:
             return
         try:
-            await self.client.replace(VALIDATING_WEBHOOKS, None, self.name, updated)
+            await self.client.replace(VALIDATING_WEBHOOKS, None, self.name, new_configuration)
         except ApiError as error:
             # Another client has changed the configuration: the next check reads it again.
             if not error.is_conflict:
@@ -66,7 +66,7 @@ class CaBundle:
             _log.warning("ValidatingWebhookConfiguration %s: the caBundle could not be updated: %s", self.name, text)
 
 
-def with_ca_bundle(configuration: Object, bundle: str) -> Object:
+def set_ca_bundle(configuration: Object, bundle: str) -> Object:
     """Return the configuration with this bundle in each webhook."""
     encoded = base64.b64encode(bundle.encode()).decode("ascii")
     webhooks: list[JSON] = [

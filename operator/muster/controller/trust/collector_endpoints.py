@@ -22,12 +22,12 @@ CHECK_SECONDS = 10.0
 """The interval at which the leader checks its slices."""
 
 LEADER_TERM_ANNOTATION = "muster.dev/leader-term"
-"""The annotation with the leader term in which a slice was written. An earlier leader must not overwrite it."""
+"""The annotation with the leader term in which a slice was written. An earlier leader must not overwrite the slice."""
 
 _log = logging.getLogger(__name__)
 
 
-class NotLeading(Exception):
+class LaterLeaderExists(Exception):
     """A later leader has written a slice."""
 
 
@@ -41,29 +41,29 @@ class CollectorEndpoints:
     port: int
 
 
-def endpoint_slices(collector: CollectorEndpoints, service_uid: str, leader_term: int) -> tuple[Object, ...]:
+def make_endpoint_slices(collector: CollectorEndpoints, service_uid: str, leader_term: int) -> tuple[Object, ...]:
     """Return the EndpointSlices that route to `collector`, one for each address family. Pure."""
     families: dict[str, list[str]] = {}
     for address in collector.addresses:
         families.setdefault(f"IPv{ip_address(address).version}", []).append(address)
     return tuple(
-        _slice(collector, family, family_addresses, service_uid, leader_term)
+        _make_slice(collector, family, family_addresses, service_uid, leader_term)
         for family, family_addresses in families.items()
     )
 
 
-def leader_term_of(stored: Object) -> int:
+def read_leader_term(current_slice: Object) -> int:
     """Return the leader term in the slice's annotation; -1 without one. Pure."""
     text = read_string(
-        read_mapping(read_mapping(stored.get("metadata")).get("annotations")).get(LEADER_TERM_ANNOTATION)
+        read_mapping(read_mapping(current_slice.get("metadata")).get("annotations")).get(LEADER_TERM_ANNOTATION)
     )
     return int(text) if text.isdecimal() and len(text) < len(str(2**63)) else -1
 
 
-def is_current(stored: Object, updated: Object) -> bool:
-    """Whether the slice in the cluster has the content of `updated`. Pure."""
-    return leader_term_of(stored) == leader_term_of(updated) and all(
-        _without_nulls(stored.get(name)) == updated[name] for name in ("addressType", "endpoints", "ports")
+def is_current(current_slice: Object, new_slice: Object) -> bool:
+    """Whether the slice in the cluster has the content of `new_slice`. Pure."""
+    return read_leader_term(current_slice) == read_leader_term(new_slice) and all(
+        _remove_nulls(current_slice.get(name)) == new_slice[name] for name in ("addressType", "endpoints", "ports")
     )
 
 
@@ -76,7 +76,7 @@ async def maintain_endpoints(
         try:
             await _write_all(client, collector, leader_term)
             failures, delay = 0, CHECK_SECONDS
-        except NotLeading:
+        except LaterLeaderExists:
             delay = CHECK_SECONDS
         except ApiError as error:
             if failures == 0:
@@ -92,29 +92,29 @@ async def maintain_endpoints(
 async def _write_all(client: Client, collector: CollectorEndpoints, leader_term: int) -> None:
     service = await client.get(SERVICES, collector.namespace, collector.service)
     uid = read_string(read_mapping(service.get("metadata")).get("uid"))
-    for updated in endpoint_slices(collector, uid, leader_term):
-        await _write(client, collector.namespace, updated, leader_term)
+    for new_slice in make_endpoint_slices(collector, uid, leader_term):
+        await _write(client, collector.namespace, new_slice, leader_term)
 
 
-async def _write(client: Client, namespace: str, updated: Object, leader_term: int) -> None:
-    name = read_string(read_mapping(updated.get("metadata")).get("name"))
+async def _write(client: Client, namespace: str, new_slice: Object, leader_term: int) -> None:
+    name = read_string(read_mapping(new_slice.get("metadata")).get("name"))
     try:
-        stored = await client.get(ENDPOINT_SLICES, namespace, name)
+        current_slice = await client.get(ENDPOINT_SLICES, namespace, name)
     except ApiError as error:
         if not error.is_not_found:
             raise
-        await client.create(ENDPOINT_SLICES, namespace, updated)
+        await client.create(ENDPOINT_SLICES, namespace, new_slice)
         return
-    if leader_term_of(stored) > leader_term:
-        raise NotLeading
-    if is_current(stored, updated):
+    if read_leader_term(current_slice) > leader_term:
+        raise LaterLeaderExists
+    if is_current(current_slice, new_slice):
         return
-    version = read_mapping(stored.get("metadata")).get("resourceVersion")
-    metadata = {**read_mapping(updated.get("metadata")), "resourceVersion": version}
-    await client.replace(ENDPOINT_SLICES, namespace, name, {**updated, "metadata": metadata})
+    version = read_mapping(current_slice.get("metadata")).get("resourceVersion")
+    metadata = {**read_mapping(new_slice.get("metadata")), "resourceVersion": version}
+    await client.replace(ENDPOINT_SLICES, namespace, name, {**new_slice, "metadata": metadata})
 
 
-def _slice(
+def _make_slice(
     collector: CollectorEndpoints, family: str, addresses: Sequence[str], service_uid: str, leader_term: int
 ) -> Object:
     owner: dict[str, JSON] = {"apiVersion": "v1", "kind": "Service", "name": collector.service, "uid": service_uid}
@@ -138,8 +138,8 @@ def _slice(
     }
 
 
-def _without_nulls(value: JSON) -> JSON:
+def _remove_nulls(value: JSON) -> JSON:
     # the API server adds only empty fields
     if isinstance(value, Mapping):
-        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+        return {name: _remove_nulls(item) for name, item in value.items() if item is not None}
+    return [_remove_nulls(item) for item in value] if isinstance(value, list) else value

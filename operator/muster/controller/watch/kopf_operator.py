@@ -11,28 +11,30 @@ from dataclasses import dataclass, field
 import kopf
 
 REQUEST_SECONDS = 20.0
+"""The timeout of kopf's requests to the API server."""
 
 CLOSE_SECONDS = 0.1
+"""The time in which the event loop closes kopf's TLS connections."""
 
 ERROR_BACKOFFS = (0.2, 0.5, 1.0, 2.0, 5.0)
-"""The delays between kopf's own retries, in seconds. After the last retry kopf ends, and its thread restarts it."""
+"""The delays between kopf's own retries, in seconds. After the last retry kopf fails, and muster restarts it."""
 
 
 @dataclass
-class StoppableRun:
+class KopfRunner:
     """Runs kopf in the calling thread's event loop until `stop`, which any thread may call."""
 
-    stopping: threading.Event = field(default_factory=threading.Event)
+    stop_requested: threading.Event = field(default_factory=threading.Event)
     _cancel: Callable[[], None] = lambda: None
 
     def stop(self) -> None:
         """End the current run, and each later run at once."""
-        self.stopping.set()
+        self.stop_requested.set()
         self._cancel()
 
     async def run(self, registry: kopf.OperatorRegistry, settings: kopf.OperatorSettings, *namespaces: str) -> None:
         """Run kopf for these namespaces; without any, for the whole cluster. Raises the errors of kopf's tasks."""
-        # Cancel kopf to stop it. With kopf's stop flag, an end by itself would take five seconds.
+        # `stop` cancels kopf's task, because kopf needs five seconds to react to its own stop flag.
         work = asyncio.create_task(
             kopf.operator(
                 registry=registry,
@@ -50,17 +52,16 @@ class StoppableRun:
                 loop.call_soon_threadsafe(work.cancel)
 
         self._cancel = cancel
-        if self.stopping.is_set():
+        if self.stop_requested.is_set():
             work.cancel()
         try:
             with contextlib.suppress(asyncio.CancelledError):
                 await work
         finally:
-            # Let the event loop close kopf's TLS connections.
             await asyncio.sleep(CLOSE_SECONDS)
 
 
-def new_registry(login: Callable[..., Awaitable[object]]) -> kopf.OperatorRegistry:
+def make_registry(login: Callable[..., Awaitable[object]]) -> kopf.OperatorRegistry:
     """Return a registry with only the `login` handler."""
     registry = kopf.OperatorRegistry()
     # By default kopf waits a minute before it tries to log in again.
@@ -68,7 +69,7 @@ def new_registry(login: Callable[..., Awaitable[object]]) -> kopf.OperatorRegist
     return registry
 
 
-def new_settings() -> kopf.OperatorSettings:
+def make_settings() -> kopf.OperatorSettings:
     """Return the settings of every kopf operator of muster."""
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False

@@ -1,7 +1,7 @@
 """Filter the API server's responses for kopf: remove parts of jobs, and objects that would crash kopf's parser.
 
-kopf uses `json.loads`, which raises RecursionError for deeply nested JSON that the API server accepts. Then kopf's
-watch ends, and after some retries kopf itself. So this module parses the responses first.
+kopf uses `json.loads`, which raises RecursionError for deeply nested JSON that the API server accepts. This would end
+kopf's watch, and after some retries kopf itself. So this module parses the responses first.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from muster.objects.kubernetes.kinds import Object, ParseOptions
 from muster.objects.kubernetes.object_parser import parse_json, read_object
 from muster.objects.kubernetes.responses import read_page, read_watch_event
 
-Read = Callable[[Part], Object]
+DecodeObject = Callable[[Part], Object]
 """Decodes one object. Raises `MalformedJson`."""
 
 
-class ReadResponse(aiohttp.ClientResponse):
-    """A response whose objects `read_object` decodes. kopf calls `json()` or iterates over `content`."""
+class FilteredResponse(aiohttp.ClientResponse):
+    """A response whose objects `decode_object` decodes. kopf calls `json()` or iterates over `content`."""
 
-    read_object: Read
-    skip: Callable[[str], None]
+    decode_object: DecodeObject
+    on_skip: Callable[[str], None]
 
-    async def start(self, connection: Any) -> ReadResponse:
+    async def start(self, connection: Any) -> FilteredResponse:
         """Wait for the headers. A watch reads the body line by line."""
         await super().start(connection)
-        self.content: Any = _Content(self.content, self._filter_line)
+        self.content: Any = _FilteredContent(self.content, self._filter_line)
         return self
 
     async def json(self, **_: Any) -> Any:
@@ -41,18 +41,18 @@ class ReadResponse(aiohttp.ClientResponse):
         text = await self.read()
         try:
             is_list = any(name == "items" for name, _part in find_value(text).iterate_members())
-            return self._list(text) if is_list else parse_json(text)
+            return self._decode_list(text) if is_list else parse_json(text)
         except (ValueError, ApiError) as problem:
             raise json.JSONDecodeError(str(problem), "", 0) from None
 
-    def _list(self, text: bytes) -> JSON:
+    def _decode_list(self, text: bytes) -> JSON:
         page = read_page(text)
         items: list[JSON] = []
         for item in page.items:
             try:
-                items.append(dict(type(self).read_object(item)))
+                items.append(dict(type(self).decode_object(item)))
             except MalformedJson as problem:
-                type(self).skip(f"an object of a list: {problem}")
+                type(self).on_skip(f"an object of a list: {problem}")
         metadata: JSON = {"resourceVersion": page.resource_version, "continue": page.continue_token}
         return {"metadata": metadata, "items": items}
 
@@ -60,20 +60,20 @@ class ReadResponse(aiohttp.ClientResponse):
         """Filter one line of a watch. Return b"" for a malformed line."""
         try:
             event = read_watch_event(line)
-            read = _read_plain if event.type in {"ERROR", "BOOKMARK"} else type(self).read_object
-            result = {"type": event.type, "object": dict(read(event.object))}
+            decode = _decode_whole if event.type in {"ERROR", "BOOKMARK"} else type(self).decode_object
+            result = {"type": event.type, "object": dict(decode(event.object))}
         except (ApiError, MalformedJson) as problem:
-            type(self).skip(f"an event of a watch: {problem}")
+            type(self).on_skip(f"an event of a watch: {problem}")
             return b""
         return json.dumps(result).encode() + b"\n"
 
 
-class _Content:
+class _FilteredContent:
     """The stream of a response, with filtered lines."""
 
-    def __init__(self, stream: aiohttp.StreamReader, line: Callable[[bytes], bytes]) -> None:
+    def __init__(self, stream: aiohttp.StreamReader, filter_line: Callable[[bytes], bytes]) -> None:
         self._stream = stream
-        self._filter_line = line
+        self._filter_line = filter_line
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -87,16 +87,16 @@ class _Content:
                     yield result
 
 
-def response_class(read: Read, skip: Callable[[str], None]) -> type[ReadResponse]:
-    """Return a response class for a session: `read` decodes objects, `skip` gets the error of each skipped object."""
+def make_response_class(decode: DecodeObject, on_skip: Callable[[str], None]) -> type[FilteredResponse]:
+    """Return a session's response class. It decodes objects with `decode`, and reports skipped objects to `on_skip`."""
 
-    class Response(ReadResponse):
-        """A response class that uses `read` and `skip`."""
+    class Response(FilteredResponse):
+        """A response class that uses `decode` and `on_skip`."""
 
-    Response.read_object = staticmethod(read)
-    Response.skip = staticmethod(skip)
+    Response.decode_object = staticmethod(decode)
+    Response.on_skip = staticmethod(on_skip)
     return Response
 
 
-def _read_plain(part: Part) -> Object:
+def _decode_whole(part: Part) -> Object:
     return read_object(part, ParseOptions())

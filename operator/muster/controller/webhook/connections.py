@@ -1,4 +1,4 @@
-"""Limit the webhook's connections: only API servers need it, but any pod of the cluster may connect.
+"""Limit the webhook's connections: only API servers need to connect, but any pod of the cluster can.
 
 When the limit is reached, a new connection closes the oldest connection of the address with the most connections, so
 that one pod can't block the API servers.
@@ -15,23 +15,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 MAX_CONNECTIONS = 32
-"""The limit of connections. Each needs up to 300 KiB during the TLS handshake. An API server opens one or two."""
+"""The maximum number of connections. An API server opens one or two. A TLS handshake needs up to 300 KiB."""
 
 HANDSHAKE_SECONDS = 3.0
 
-ACCEPT_AGAIN_SECONDS = 0.1
+ACCEPT_RETRY_SECONDS = 0.1
 """The delay after the process ran out of file descriptors."""
 
 
 BACKLOG = 512
 
 
-def listen(host: str, port: int) -> socket.socket:
+def open_listening_socket(host: str, port: int) -> socket.socket:
     """Open a listening socket. Raises `OSError`."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
-    listening.setblocking(False)
-    return listening
+    listening_socket = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    listening_socket.setblocking(False)
+    return listening_socket
 
 
 @dataclass(eq=False)
@@ -52,9 +52,9 @@ class AcceptedConnection:
 
 @dataclass
 class WebhookConnections:
-    """Accepts connections on `listening`. Each handshake uses the newest `context`."""
+    """Accepts connections on `listening_socket`. Each handshake uses the newest `context`."""
 
-    listening: socket.socket
+    listening_socket: socket.socket
     context: Callable[[], ssl.SSLContext]
     make_protocol: Callable[[AcceptedConnection], asyncio.Protocol]
     # an ordered set: the oldest connection is first
@@ -69,12 +69,12 @@ class WebhookConnections:
         try:
             while True:
                 try:
-                    connection, address = await loop.sock_accept(self.listening)
+                    connection, address = await loop.sock_accept(self.listening_socket)
                 except OSError:
-                    await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
+                    await asyncio.sleep(ACCEPT_RETRY_SECONDS)
                     continue
                 self._add(connection, str(address[0]))
-                # sock_accept doesn't wait while the kernel's queue has connections: let other tasks run
+                # while the kernel's queue has connections, sock_accept returns without waiting: let other tasks run
                 await asyncio.sleep(0)
         finally:
             for client in list(self._clients):

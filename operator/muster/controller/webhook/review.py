@@ -25,9 +25,9 @@ MAX_REVIEW_BYTES = 2 * 1024 * 1024
 """Enough for two specs and two statuses of the maximum length, and for metadata, which muster ignores."""
 
 MAX_PROBLEMS = 20
-"""The maximum number of problems in a response. Further problems appear after the user has fixed these."""
+"""The maximum number of problems in a response. The user sees the others after fixing these."""
 
-KIND_OF_REVIEW: Mapping[str, JSON] = MappingProxyType({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"})
+REVIEW_TYPE: Mapping[str, JSON] = MappingProxyType({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"})
 
 _MAX_FIELD_BYTES = 1024
 
@@ -54,59 +54,59 @@ class Review:
 def read_review(text: bytes) -> Review:
     """Decode the request of an AdmissionReview. Raises `MalformedJson`."""
     fields: dict[str, JSON] = {}
-    for name, part in _request(find_value(text)).iterate_members():
+    for name, part in _find_request(find_value(text)).iterate_members():
         if name in _FIELD_NAMES and part.size <= _MAX_FIELD_BYTES:
             fields[name] = part.parse()
         elif name in ("object", "oldObject"):
-            fields[name] = _object(part)
+            fields[name] = _read_nullable_object(part)
     uid, namespace, job = (fields.get(key) for key in ("uid", "namespace", "name"))
     if not isinstance(uid, str) or not isinstance(namespace, str) or not isinstance(fields.get("resource"), dict):
         raise MalformedJson("a review needs a uid, a namespace and a resource")
     return Review(uid, namespace, job if isinstance(job, str) else "", {**fields, "userInfo": {}})
 
 
-def _request(review: Part) -> Part:
+def _find_request(review: Part) -> Part:
     for name, part in review.iterate_members():
         if name == "request":
             return part
     raise MalformedJson("a review needs a request")
 
 
-def _object(part: Part) -> JSON:
+def _read_nullable_object(part: Part) -> JSON:
     return None if part.size == len("null") else dict(read_object(part, _REVIEWED_JOBS))
 
 
 def find_problems(
-    new_object: Object, stored: Object | None, accept: Callable[[Job, Status], None]
+    new_object: Object, old_object: Object | None, accept: Callable[[Job, Status], None]
 ) -> tuple[FieldProblem, ...]:
     """Return the problems of a resource. `accept` is as in `muster.core.admission`."""
-    if stored is not None and read_missing_parts(stored):
-        # The stored job is invalid, and its status has the problem: a change can't be compared with it.
+    if old_object is not None and read_missing_parts(old_object):
+        # The stored job is invalid, as its status shows, so a change can't be compared with it.
         return ()
     skipped = read_missing_parts(new_object)
     if skipped:
         return tuple(FieldProblem(path, problem) for path, problem in skipped.items() if path != "status")
     return validate_change(
-        JobChange({name: part for name, part in new_object.items() if name != MISSING_PARTS}, stored), accept
+        JobChange({name: part for name, part in new_object.items() if name != MISSING_PARTS}, old_object), accept
     )
 
 
-def allow_unreviewed(review: Review, warning: str) -> dict[str, JSON]:
+def make_unreviewed_response(review: Review, warning: str) -> dict[str, JSON]:
     """Return a response that allows the job without a review."""
     return {
-        **KIND_OF_REVIEW,
+        **REVIEW_TYPE,
         "response": {"uid": review.uid, "allowed": True, "warnings": [warning]},
     }
 
 
-def denial_message(problems: Sequence[FieldProblem]) -> str:
+def make_denial_message(problems: Sequence[FieldProblem]) -> str:
     """Return the message of a denial."""
     more = len(problems) - MAX_PROBLEMS
     sentences = [truncate_message(str(problem)) for problem in problems[:MAX_PROBLEMS]]
     return "; ".join([*sentences, f"and {more} more"] if more > 0 else sentences)
 
 
-def denial_status(review: Review, problems: Sequence[FieldProblem]) -> Object:
+def make_denial_status(review: Review, problems: Sequence[FieldProblem]) -> Object:
     """Return the Status object of a denial, in the API server's format, which kubectl displays."""
     causes: list[JSON] = [
         {"reason": "FieldValueInvalid", "field": problem.path, "message": truncate_message(problem.message)}
@@ -115,6 +115,6 @@ def denial_status(review: Review, problems: Sequence[FieldProblem]) -> Object:
     return {
         "code": 422,
         "reason": "Invalid",
-        "message": denial_message(problems),
+        "message": make_denial_message(problems),
         "details": {"group": GROUP, "kind": KIND, "name": review.name, "causes": causes},
     }

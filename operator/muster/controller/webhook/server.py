@@ -1,7 +1,7 @@
 """The HTTPS server for kopf's admission webhook. kopf's own server limits neither the number nor the size of bodies.
 
 API servers send no client certificate, so any pod of the cluster may connect. This server limits connections, bodies
-and processor time. Beyond a limit it responds with an error. Then the API server stores the resource without a review,
+and processor time, and responds with an error beyond a limit. Then the API server stores the resource without a review,
 as after a timeout, and the operator validates it later.
 """
 
@@ -23,25 +23,25 @@ from kopf import WebhookClientConfig
 from muster.api.document import JSON
 from muster.api.field_problems import FieldProblem
 from muster.collector.server.strict_http import StrictConnection
-from muster.collector.trust.certificate import ServingCertificate, server_context
+from muster.collector.trust.certificate import ServingCertificate, make_server_context
 from muster.controller.webhook.connections import AcceptedConnection, WebhookConnections
+from muster.controller.webhook.cpu_time import WebhookCpuTime
 from muster.controller.webhook.review import (
-    KIND_OF_REVIEW,
     MAX_REVIEW_BYTES,
+    REVIEW_TYPE,
     Review,
-    allow_unreviewed,
-    denial_status,
+    make_denial_status,
+    make_unreviewed_response,
     read_review,
 )
-from muster.controller.webhook.shares import WebhookShares
 from muster.objects.kubernetes.json_parts import MalformedJson
 
 PATH = "/jobs"
 """The path in the ValidatingWebhookConfiguration."""
 
 MAX_BYTES_IN_FLIGHT = 8 * MAX_REVIEW_BYTES
-MAX_BYTES_OF_ADDRESS = 2 * MAX_REVIEW_BYTES
-"""The limits for the bodies of all current requests, and of those from one address."""
+MAX_BYTES_PER_ADDRESS = 2 * MAX_REVIEW_BYTES
+"""The limits for the bodies of all current requests, and for those from one address."""
 
 BODY_SECONDS = 2.0
 """The timeout for a body. An API server sends 2 MiB in milliseconds, and waits 3 s for the response."""
@@ -51,9 +51,9 @@ IDLE_SECONDS = 60.0
 MAX_FIELD_BYTES = 4096
 
 LINGER_SECONDS = 1.0
-"""The server reads a refused body this long, so that the client reads the response."""
+"""The server continues to read a refused body this long, so that the client receives the response."""
 
-BUSY = "muster was too busy to review this job before it was stored: see its condition Accepted"
+BUSY_WARNING = "muster was too busy to review this job before it was stored: see its condition Accepted"
 
 AdmissionHandler = Callable[[Any], Awaitable[Any]]
 """kopf's function that turns a review into a response."""
@@ -70,17 +70,17 @@ def add_problems(problems: tuple[FieldProblem, ...]) -> None:
 class WebhookServer:
     """The admission server for kopf's settings."""
 
-    listening: socket.socket
+    listening_socket: socket.socket
     certificate: InitVar[ServingCertificate]
-    shares: WebhookShares = field(default_factory=lambda: WebhookShares(time.monotonic))
+    cpu_time: WebhookCpuTime = field(default_factory=lambda: WebhookCpuTime(time.monotonic))
     _reserved: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self, certificate: ServingCertificate) -> None:
-        self._context = server_context(certificate)
+        self._context = make_server_context(certificate)
 
-    def use(self, certificate: ServingCertificate) -> None:
+    def use_certificate(self, certificate: ServingCertificate) -> None:
         """Use this certificate for new connections; any thread may call this."""
-        self._context = server_context(certificate)
+        self._context = make_server_context(certificate)
 
     async def __call__(self, handler: AdmissionHandler) -> AsyncIterator[WebhookClientConfig]:
         """Serve while kopf iterates. The client configuration is empty, because the chart registers the webhook."""
@@ -89,20 +89,20 @@ class WebhookServer:
             return await self._handle(request, handler)
 
         server = _Server(handle)
-        connections = WebhookConnections(self.listening, lambda: self._context, server.connection)
-        server.accepted = connections
-        serving = asyncio.create_task(connections.run(), name="webhook")
+        connections = WebhookConnections(self.listening_socket, lambda: self._context, server.make_connection)
+        server.webhook_connections = connections
+        serve_task = asyncio.create_task(connections.run(), name="webhook")
         try:
             yield WebhookClientConfig()
-            await serving
+            await serve_task
         finally:
-            serving.cancel()
-            await asyncio.gather(serving, return_exceptions=True)
+            serve_task.cancel()
+            await asyncio.gather(serve_task, return_exceptions=True)
 
     async def _handle(self, request: web.BaseRequest, handler: AdmissionHandler) -> web.StreamResponse:
         size, address = request.content_length or 0, request.remote or ""
-        error = _error_status(request)
-        if error is None and not (self._has_room(address, size) and self.shares.may_read(address)):
+        error = _find_error_status(request)
+        if error is None and not (self._has_room(address, size) and self.cpu_time.may_read(address)):
             error = HTTPStatus.SERVICE_UNAVAILABLE
         if error is not None:
             return web.Response(status=error)
@@ -120,17 +120,17 @@ class WebhookServer:
         try:
             review = read_review(body)
             namespace = review.namespace
-            if not self.shares.may_review(namespace):
-                return web.json_response(allow_unreviewed(review, BUSY))
+            if not self.cpu_time.may_review(namespace):
+                return web.json_response(make_unreviewed_response(review, BUSY_WARNING))
             return web.json_response(await _call_kopf(review, handler))
         except MalformedJson as problem:
             return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"{problem}\n")
         finally:
-            self.shares.charge(address, namespace, time.thread_time() - started_at)
+            self.cpu_time.charge(address, namespace, time.thread_time() - started_at)
 
     def _has_room(self, address: str, size: int) -> bool:
         reserved, total = self._reserved.get(address, 0), sum(self._reserved.values())
-        return reserved + size <= MAX_BYTES_OF_ADDRESS and total + size <= MAX_BYTES_IN_FLIGHT
+        return reserved + size <= MAX_BYTES_PER_ADDRESS and total + size <= MAX_BYTES_IN_FLIGHT
 
     @contextmanager
     def _reserve(self, address: str, size: int) -> Iterator[None]:
@@ -143,7 +143,7 @@ class WebhookServer:
                 del self._reserved[address]
 
 
-def _error_status(request: web.BaseRequest) -> HTTPStatus | None:
+def _find_error_status(request: web.BaseRequest) -> HTTPStatus | None:
     """Return the error that is visible before the body is read, if any."""
     if request.path != PATH:
         return HTTPStatus.NOT_FOUND
@@ -159,11 +159,11 @@ async def _call_kopf(review: Review, handler: AdmissionHandler) -> dict[str, Any
     problems: list[FieldProblem] = []
     token = _problems.set(problems)
     try:
-        response: dict[str, Any] = await handler({**KIND_OF_REVIEW, "request": review.fields})
+        response: dict[str, Any] = await handler({**REVIEW_TYPE, "request": review.fields})
     finally:
         _problems.reset(token)
     if problems:
-        status: JSON = dict(denial_status(review, problems))
+        status: JSON = dict(make_denial_status(review, problems))
         response["response"]["status"] = status
     return response
 
@@ -171,9 +171,9 @@ async def _call_kopf(review: Review, handler: AdmissionHandler) -> dict[str, Any
 class _Server(web.Server):
     """An aiohttp server whose connections report when they close."""
 
-    accepted: WebhookConnections
+    webhook_connections: WebhookConnections
 
-    def connection(self, client: AcceptedConnection) -> _Connection:
+    def make_connection(self, client: AcceptedConnection) -> _Connection:
         return _Connection(self, client)
 
 
@@ -190,7 +190,7 @@ class _Connection(StrictConnection):
             max_field_bytes=MAX_FIELD_BYTES,
         )
         self._client = client
-        self._connections = server.accepted
+        self._connections = server.webhook_connections
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._connections.remove(self._client)

@@ -20,12 +20,12 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.clients.kubernetes.access import find_cluster
 from muster.clients.kubernetes.backoff import backoff_seconds
-from muster.controller.backends import notes_of
-from muster.controller.watch.kopf_operator import StoppableRun, new_registry, new_settings
-from muster.controller.webhook.review import denial_message, find_problems
-from muster.controller.webhook.server import BUSY, WebhookServer, add_problems
+from muster.controller.backends import get_warnings
+from muster.controller.watch.kopf_operator import KopfRunner, make_registry, make_settings
+from muster.controller.webhook.review import find_problems, make_denial_message
+from muster.controller.webhook.server import BUSY_WARNING, WebhookServer, add_problems
 
-Accept = Callable[[Job, Status], None]
+AcceptJob = Callable[[Job, Status], None]
 """Raises `InvalidResource` for a job that this operator's configuration doesn't allow."""
 
 UNPROCESSABLE = 422
@@ -38,62 +38,62 @@ class Webhook:
     """Serves the webhook until stopped. `jitter` returns a random number from 0 to 1."""
 
     server: WebhookServer
-    accept: Accept
+    accept: AcceptJob
     jitter: Callable[[], float]
-    _run: StoppableRun = field(default_factory=StoppableRun)
+    _kopf: KopfRunner = field(default_factory=KopfRunner)
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Start the thread."""
         # A daemon thread doesn't keep the process from exiting.
-        self._thread = threading.Thread(target=self._work, name="webhook", daemon=True)
+        self._thread = threading.Thread(target=self._run_thread, name="webhook", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         """Let the thread clean up and end."""
-        self._run.stop()
+        self._kopf.stop()
 
-    def _work(self) -> None:
+    def _run_thread(self) -> None:
         failures = 0
-        while not self._run.stopping.is_set():
+        while not self._kopf.stop_requested.is_set():
             try:
-                asyncio.run(self._run.run(_registry(self.accept), _settings(self.server)))
+                asyncio.run(self._kopf.run(_make_registry(self.accept), _make_settings(self.server)))
             except Exception as problem:  # noqa: BLE001 - kopf raises any error of its tasks
-                _log.warning("the webhook failed, restarting it: %s: %s", type(problem).__name__, problem)
+                _log.warning("the webhook failed, and muster restarts it: %s: %s", type(problem).__name__, problem)
             failures += 1
-            self._run.stopping.wait(backoff_seconds(failures, None, self.jitter()))
+            self._kopf.stop_requested.wait(backoff_seconds(failures, None, self.jitter()))
 
 
-def _registry(accept: Accept) -> kopf.OperatorRegistry:
-    registry = new_registry(_login)
+def _make_registry(accept: AcceptJob) -> kopf.OperatorRegistry:
+    registry = make_registry(_login)
 
     async def review_job(*, warnings: list[str], **review: Any) -> None:
-        problems = _problems(review["new"], review["old"], accept, warnings)
+        problems = _find_problems(review["new"], review["old"], accept, warnings)
         if problems:
             add_problems(problems)
-            raise kopf.AdmissionError(denial_message(problems), UNPROCESSABLE)
+            raise kopf.AdmissionError(make_denial_message(problems), UNPROCESSABLE)
 
     kopf.on.validate(GROUP, VERSION, PLURAL, id="jobs", operations=("CREATE", "UPDATE"), registry=registry)(review_job)
     return registry
 
 
-def _problems(
-    new: Mapping[str, Any], old: Mapping[str, Any] | None, accept: Accept, warnings: list[str]
+def _find_problems(
+    new: Mapping[str, Any], old: Mapping[str, Any] | None, accept: AcceptJob, warnings: list[str]
 ) -> tuple[FieldProblem, ...]:
-    def accept_with_notes(job: Job, status: Status) -> None:
+    def accept_with_warnings(job: Job, status: Status) -> None:
         accept(job, status)
-        warnings.extend(notes_of(job))
+        warnings.extend(get_warnings(job))
 
     try:
-        return find_problems(dict(new), None if old is None else dict(old), accept_with_notes)
+        return find_problems(dict(new), None if old is None else dict(old), accept_with_warnings)
     except Exception:  # noqa: BLE001 - a bug must not block a job, which the operator validates later
         _log.exception("a job could not be reviewed before it was stored")
-        warnings.append(BUSY)
+        warnings.append(BUSY_WARNING)
         return ()
 
 
-def _settings(server: WebhookServer) -> kopf.OperatorSettings:
-    settings = new_settings()
+def _make_settings(server: WebhookServer) -> kopf.OperatorSettings:
+    settings = make_settings()
     # Otherwise the kopf of each replica would overwrite the webhook's configuration, and clear it at its end.
     settings.admission.managed = None
     settings.admission.server = server

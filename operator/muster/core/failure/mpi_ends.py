@@ -166,7 +166,7 @@ def _has_same_exit(launcher: End, first: End) -> bool:
     """Whether mpirun ended with the rank's exit code or signal, in the form of any MPI implementation."""
     if first.exit_code is not None:
         return launcher.exit_code == first.exit_code
-    # mpirun itself sends SIGTERM to its ranks, so this signal proves nothing.
+    # mpirun itself sends SIGTERM to its ranks, so this signal does not show that the rank failed first.
     if first.signal is None or first.signal == signal.SIGTERM:
         return False
     return launcher.exit_code in (first.signal, 128 + first.signal)

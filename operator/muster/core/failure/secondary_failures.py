@@ -21,7 +21,7 @@ from muster.core.failure.ends import (
     sort_ends,
 )
 from muster.core.failure.problems import EVICTED, NODE_SHUTDOWN, POD_DELETED, PREEMPTED
-from muster.core.world import get_procs_per_node, uploads_to_s3
+from muster.core.world import get_procs_per_node, is_mpi, uploads_to_s3
 from muster_worker.contract.schema import CommandKind, EndReason
 
 LAUNCHER_LOSS_SECONDS = 1.0
@@ -53,7 +53,7 @@ def find_node_failures(job: Job, facts: JobFacts, *, has_started: bool) -> tuple
     ends: list[End] = []
     for node in facts.nodes:
         problem = build_problem_end(facts, node)
-        lost = _find_lost_agent(job, facts, node) if has_started else _find_agent_lost_before_start(facts, node)
+        lost = _find_lost_agent(job, facts, node) if has_started else _find_agent_lost_before_start(job, facts, node)
         ends.extend(end for end in (problem, lost if problem is None else None) if end is not None)
     return sort_ends(ends)
 
@@ -95,7 +95,7 @@ def _died_with_launcher(end: End, launcher: End) -> bool:
     return died and end.at >= launcher.at - LAUNCHER_LOSS_SECONDS
 
 
-def _find_agent_lost_before_start(facts: JobFacts, node: NodeFacts) -> End | None:
+def _find_agent_lost_before_start(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
     process = node.process
     # A process that has not ended may still report.
     if process.state is not ProcessState.EXITED:
@@ -103,7 +103,7 @@ def _find_agent_lost_before_start(facts: JobFacts, node: NodeFacts) -> End | Non
     # The pod is being deleted and will be replaced before the start.
     if process.is_terminating:
         return None
-    external = _find_external_stop(node)
+    external = _find_external_stop(job, facts, node)
     if external is not None or _has_exit_command(node):
         return external
     at = process.ended_at if process.ended_at is not None else _get_last_report_time(facts, node)
@@ -111,7 +111,7 @@ def _find_agent_lost_before_start(facts: JobFacts, node: NodeFacts) -> End | Non
 
 
 def _find_lost_agent(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
-    external = _find_external_stop(node)
+    external = _find_external_stop(job, facts, node)
     if external is not None or node.has_ended:
         return external
     process = node.process
@@ -138,7 +138,7 @@ def _build_lost_agent_end(facts: JobFacts, node: NodeFacts, reason: str) -> End:
     return build_agent_end(node, ended_at, reason, since=last_report_at if was_unobserved else None)
 
 
-def _find_external_stop(node: NodeFacts) -> End | None:
+def _find_external_stop(job: Job, facts: JobFacts, node: NodeFacts) -> End | None:
     """Return the end of an agent that something other than muster stops; None otherwise."""
     stopped_at = find_external_stop_time(node)
     if stopped_at is None:
@@ -147,9 +147,21 @@ def _find_external_stop(node: NodeFacts) -> End | None:
     if node.has_end_command and node.command_sent_at is not None and node.command_sent_at <= stopped_at:
         return None
     # All ranks had ended before the stop.
-    if node.has_ended and node.ranks and not any(rank.report.stopped for rank in node.ranks):
+    had_ended = node.has_ended and node.ranks and not any(each.report.stopped for each in node.ranks)
+    if had_ended and not _do_others_need(job, facts, node):
         return None
     return build_agent_end(node, stopped_at, NODE_STOPPED)
+
+
+def _do_others_need(job: Job, facts: JobFacts, node: NodeFacts) -> bool:
+    """Whether other nodes need this node, whose ranks have ended: mpirun needs a daemon, torchrun waits for its peers.
+
+    They don't if all have succeeded.
+    """
+    was_launcher_stopped = node.launcher is not None and node.launcher.end.stopped
+    if not is_mpi(job) and not was_launcher_stopped:
+        return False
+    return not all(rank.has_succeeded for each in facts.nodes for rank in each.ranks)
 
 
 def find_external_stop_time(node: NodeFacts) -> float | None:

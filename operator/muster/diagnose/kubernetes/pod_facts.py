@@ -8,7 +8,7 @@ from muster.objects.kubernetes.containers import Running, Terminated
 from muster.objects.kubernetes.observations import UNOBSERVED, Observations, convert_times
 from muster.objects.kubernetes.pods import FINAL_PHASES, PodView
 from muster.objects.kubernetes.warnings import PodWarning
-from muster.render.kubernetes.agent_container import rank_grace_seconds
+from muster.render.kubernetes.agent_container import get_rank_grace_seconds
 
 _FIRST_SIGNAL_CODE = 128
 _MAX_SIGNAL = 64
@@ -35,7 +35,7 @@ def derive_process_facts(
         scheduled_at=scheduled.at if scheduled is not None and scheduled.is_true else None,
         is_terminating=pod.deletion_requested_at is not None,
         deletion_requested_at=pod.deletion_requested_at,
-        grace_seconds=None if pod.grace_seconds is None else float(rank_grace_seconds(pod.grace_seconds)),
+        grace_seconds=None if pod.grace_seconds is None else float(get_rank_grace_seconds(pod.grace_seconds)),
         has_running_sidecars=isinstance(state, Terminated) and _has_running_container(pod),
         termination_message=read_termination_message(state.message)
         if isinstance(state, Terminated) and state.message

@@ -11,7 +11,7 @@ from muster.core.failure.problems import QUOTA_EXCEEDED, SCHEDULING_GATED
 from muster.diagnose.kubernetes.quoting import quote
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import Object
-from muster.render.kubernetes.fields import in_job
+from muster.render.kubernetes.fields import find_job_field
 
 POD_SECURITY = "PodSecurity"
 ADMISSION_REFUSED = "AdmissionRefused"
@@ -166,9 +166,11 @@ def _describe_invalid_fields(error: ApiError, unread_count: int, body: Object, j
 
     `unread_count` is the number of causes that were not read.
     """
-    invalid_fields = [f"{in_job(cause.field, body, job)}: {cause.message}" for cause in error.causes if cause.field]
+    invalid_fields = [
+        f"{find_job_field(cause.field, body, job)}: {cause.message}" for cause in error.causes if cause.field
+    ]
     invalid_fields = invalid_fields or [
-        f"{in_job(field, body, job)}: {kind} field" for kind, field in _UNKNOWN_FIELD.findall(error.message)
+        f"{find_job_field(field, body, job)}: {kind} field" for kind, field in _UNKNOWN_FIELD.findall(error.message)
     ]
     if not invalid_fields:
         reason = _get_error_text(error).rpartition("cannot be handled as a Pod: ")[2]

@@ -11,7 +11,7 @@ NEURON_CORE = "aws.amazon.com/neuroncore"
 _ACCELERATORS = (GPU, AMD_GPU, NEURON_CORE, NEURON)
 
 _MAX_DIGITS = 4
-"""No machine has 10,000 accelerators, and the scheduler places no pod that requests so many."""
+"""No Kubernetes node has 10,000 accelerators, so the scheduler can't place a pod that requests so many."""
 
 
 def read_devices(limits: Object) -> Devices | None:

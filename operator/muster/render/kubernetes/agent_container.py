@@ -6,8 +6,15 @@ from muster.core.world import uploads_to_s3
 from muster.objects.kubernetes.names import ARCHIVE_KEY, PLAN_KEY, build_children_name
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.opt_ml import ROOT
-from muster.render.kubernetes.own_python import agent_python, python_mount_patches, uses_own_python
-from muster.render.kubernetes.pod_patch import MUSTER, PodPatch, in_spec, in_trainer, spec_of, trainer_of
+from muster.render.kubernetes.own_python import get_agent_python, make_python_mount_patches, uses_own_python
+from muster.render.kubernetes.pod_patch import (
+    MUSTER,
+    PodPatch,
+    get_pod_spec,
+    get_trainer,
+    wrap_in_spec,
+    wrap_in_trainer,
+)
 from muster.render.kubernetes.storage import SYNC_SOCKET
 from muster_worker.contract.schema import TOKEN_AUDIENCE
 
@@ -27,25 +34,25 @@ _TERMINATION_LOG = "/dev/termination-log"
 _TOKEN_SECONDS = 3600
 
 
-def agent_patches(job: Job, node: int, replacement: int, user_fields: Fields) -> tuple[PodPatch, ...]:
+def make_agent_patches(job: Job, node: int, replacement: int, user_fields: Fields) -> tuple[PodPatch, ...]:
     """Return the patches that run the agent. `user_fields` are the pod fields that the job sets."""
-    command: list[JSON] = list(agent_command(agent_python(job), node, replacement, user_fields))
+    command: list[JSON] = list(make_agent_command(get_agent_python(job), node, replacement, user_fields))
     if uploads_to_s3(job):
         command += ["--sync", SYNC_SOCKET]
     needs = "has a Python of its own" if uses_own_python(job) else "needs any Python 3.8 or newer"
     return (
         PodPatch(
-            in_trainer({"command": command}),
+            wrap_in_trainer({"command": command}),
             MUSTER,
             f"the agent starts your command, reports the state of each rank, and {needs}",
         ),
-        *_agent_file_patches(job),
-        *_run_folder_patches(),
-        *python_mount_patches(job),
+        *_make_agent_file_patches(job),
+        *_make_run_folder_patches(),
+        *make_python_mount_patches(job),
     )
 
 
-def agent_command(python: str, node: int, replacement: int, user_fields: Fields) -> tuple[str, ...]:
+def make_agent_command(python: str, node: int, replacement: int, user_fields: Fields) -> tuple[str, ...]:
     """Return the command line of a node's agent."""
     return (
         # -I isolates the agent from the image's environment variables and working directory.
@@ -56,29 +63,29 @@ def agent_command(python: str, node: int, replacement: int, user_fields: Fields)
         *("--token", f"{AGENT_FOLDER}/token"),
         *("--root", ROOT),
         *("--run", RUN_FOLDER),
-        *("--termination-log", _termination_log(user_fields)),
-        *("--grace-seconds", str(_grace_seconds(user_fields))),
+        *("--termination-log", _get_termination_log(user_fields)),
+        *("--grace-seconds", str(_get_grace_seconds(user_fields))),
     )
 
 
-def _termination_log(user_fields: Fields) -> str:
-    path = trainer_of(user_fields).get("terminationMessagePath")
+def _get_termination_log(user_fields: Fields) -> str:
+    path = get_trainer(user_fields).get("terminationMessagePath")
     return path if isinstance(path, str) and path else _TERMINATION_LOG
 
 
-def _grace_seconds(user_fields: Fields) -> int:
-    seconds = spec_of(user_fields).get("terminationGracePeriodSeconds")
+def _get_grace_seconds(user_fields: Fields) -> int:
+    seconds = get_pod_spec(user_fields).get("terminationGracePeriodSeconds")
     if isinstance(seconds, bool) or not isinstance(seconds, int):
         seconds = DEFAULT_GRACE_SECONDS
-    return rank_grace_seconds(seconds)
+    return get_rank_grace_seconds(seconds)
 
 
-def rank_grace_seconds(pod_seconds: int) -> int:
+def get_rank_grace_seconds(pod_seconds: int) -> int:
     """Return the ranks' time between SIGTERM and SIGKILL, in a pod with this grace period."""
     return max(0, pod_seconds - LAST_REPORT_SECONDS)
 
 
-def _agent_file_patches(job: Job) -> tuple[PodPatch, ...]:
+def _make_agent_file_patches(job: Job) -> tuple[PodPatch, ...]:
     items: list[JSON] = [{"key": key, "path": key} for key in (PLAN_KEY, ARCHIVE_KEY)]
     token: Fields = {"audience": TOKEN_AUDIENCE, "expirationSeconds": _TOKEN_SECONDS, "path": "token"}
     sources: list[JSON] = [
@@ -87,27 +94,27 @@ def _agent_file_patches(job: Job) -> tuple[PodPatch, ...]:
     ]
     return (
         PodPatch(
-            in_spec({"volumes": [{"name": "muster", "projected": {"sources": sources}}]}),
+            wrap_in_spec({"volumes": [{"name": "muster", "projected": {"sources": sources}}]}),
             MUSTER,
             "the agent, its plan, and the token with which the pod authenticates to the operator",
         ),
         PodPatch(
-            in_trainer({"volumeMounts": [{"name": "muster", "mountPath": AGENT_FOLDER, "readOnly": True}]}),
+            wrap_in_trainer({"volumeMounts": [{"name": "muster", "mountPath": AGENT_FOLDER, "readOnly": True}]}),
             MUSTER,
             "the folder with the agent's files",
         ),
     )
 
 
-def _run_folder_patches() -> tuple[PodPatch, ...]:
+def _make_run_folder_patches() -> tuple[PodPatch, ...]:
     return (
         PodPatch(
-            in_spec({"volumes": [{"name": "muster-run", "emptyDir": {"medium": "Memory"}}]}),
+            wrap_in_spec({"volumes": [{"name": "muster-run", "emptyDir": {"medium": "Memory"}}]}),
             MUSTER,
             "the agent's sockets and the ranks' step counts; in memory, because ranks write at every step",
         ),
         PodPatch(
-            in_trainer({"volumeMounts": [{"name": "muster-run", "mountPath": RUN_FOLDER}]}),
+            wrap_in_trainer({"volumeMounts": [{"name": "muster-run", "mountPath": RUN_FOLDER}]}),
             MUSTER,
             "a writable folder, even if the root file system is read-only",
         ),

@@ -8,7 +8,7 @@ from muster.api.spec.job import Job
 from muster.api.spec.node_pool import NamedPool
 from muster.api.status.status import Status
 from muster.core.members import count_nodes_with_spares, parse_members
-from muster.render.kubernetes.devices import with_procs
+from muster.render.kubernetes.devices import resolve_procs_per_node
 
 
 def apply_defaults(job: Job, status: Status, pools: Sequence[NamedPool]) -> Job:
@@ -17,11 +17,11 @@ def apply_defaults(job: Job, status: Status, pools: Sequence[NamedPool]) -> Job:
     A started job keeps its world size, even if a new operator has other pools.
     """
     if not status.was_ever_started:
-        return with_procs(resolve_pool(job, pools))
-    return with_procs(_with_pool_if_known(_with_world(job, status), pools))
+        return resolve_procs_per_node(resolve_pool(job, pools))
+    return resolve_procs_per_node(_resolve_pool_if_known(_keep_world_size(job, status), pools))
 
 
-def _with_world(job: Job, status: Status) -> Job:
+def _keep_world_size(job: Job, status: Status) -> Job:
     members = None if status.members is None else parse_members(status.members, count_nodes_with_spares(job))
     nodes = job.spec.nodes if members is None else len(members)
     if job.spec.procs_per_node != "Auto" or status.ranks is None or status.ranks.world < nodes:
@@ -30,7 +30,7 @@ def _with_world(job: Job, status: Status) -> Job:
     return job.model_copy(update={"spec": job.spec.model_copy(update={"procs_per_node": procs})})
 
 
-def _with_pool_if_known(job: Job, pools: Sequence[NamedPool]) -> Job:
+def _resolve_pool_if_known(job: Job, pools: Sequence[NamedPool]) -> Job:
     try:
         return resolve_pool(job, pools)
     except InvalidResource:

@@ -9,11 +9,18 @@ from muster.api.plurals import pluralize
 from muster.api.spec.job import Job
 from muster.objects.kubernetes.devices import AMD_GPU, GPU, NEURON, NEURON_CORE
 from muster.objects.kubernetes.names import TRAINER_CONTAINER
-from muster.render.agent_plan import resolve_procs
-from muster.render.kubernetes.hardware import device_patches
-from muster.render.kubernetes.machine_type import machine_type
+from muster.render.agent_plan import choose_procs_per_node
+from muster.render.kubernetes.hardware import make_device_patches
+from muster.render.kubernetes.machine_type import find_machine_type
 from muster.render.kubernetes.merge import Fields
-from muster.render.kubernetes.pod_patch import PodPatch, entries, in_spec, merge_patches, spec_of, trainer_of
+from muster.render.kubernetes.pod_patch import (
+    PodPatch,
+    get_entries,
+    get_pod_spec,
+    get_trainer,
+    merge_patches,
+    wrap_in_spec,
+)
 from muster.render.kubernetes.user_patches import collect_user_patches, group_equal_nodes
 
 DEVICES = (GPU, AMD_GPU, NEURON_CORE)
@@ -23,76 +30,76 @@ _MAX_DIGITS = 9
 """The maximum number of digits: Python refuses to parse very long numbers."""
 
 
-def with_procs(job: Job) -> Job:
+def resolve_procs_per_node(job: Job) -> Job:
     """Replace `procsPerNode: Auto` by the number of devices in each node's container, or 1 without devices.
 
-    Raises `InvalidResource` if the nodes' numbers differ, because the plan has one number for all nodes.
+    Raises `InvalidResource` if the numbers of the nodes differ, because the plan has one number for all nodes.
     """
     if job.spec.procs_per_node != "Auto":
         return job
-    counts = {nodes[0]: resolve_procs(job, _devices(job, nodes[0])) for nodes in group_equal_nodes(job)}
+    counts = {nodes[0]: choose_procs_per_node(job, _count_devices(job, nodes[0])) for nodes in group_equal_nodes(job)}
     (first, procs), *others = counts.items()
     for node, count in others:
         if count != procs:
-            raise _invalid_procs(
+            raise _make_procs_error(
                 f"found Auto, and node {first} has devices for {pluralize(procs, 'rank')}, node {node} for {count};"
                 " set it"
             )
     return job.model_copy(update={"spec": job.spec.model_copy(update={"procs_per_node": procs})})
 
 
-def gpus(job: Job, node: int) -> str:
+def get_gpu_limit(job: Job, node: int) -> str:
     """Return the number of NVIDIA GPUs in the limits of a node's container, as text, such as "8"."""
     user_patches = collect_user_patches(job, node)
-    return str(_limits(job, user_patches, merge_patches(user_patches)).get(GPU, "0"))
+    return str(_get_limits(job, user_patches, merge_patches(user_patches)).get(GPU, "0"))
 
 
-def _limits(job: Job, user_patches: tuple[PodPatch, ...], user_fields: Fields) -> Fields:
-    trainer = trainer_of(merge_patches((*device_patches(job, user_fields), *user_patches)))
+def _get_limits(job: Job, user_patches: tuple[PodPatch, ...], user_fields: Fields) -> Fields:
+    trainer = get_trainer(merge_patches((*make_device_patches(job, user_fields), *user_patches)))
     return read_mapping(read_mapping(trainer.get("resources")).get("limits"))
 
 
-def _device_fields(patch: PodPatch) -> PodPatch:
-    """Return the parts of a patch that affect devices, because merging only those is faster."""
-    spec = spec_of(patch.fields)
+def _select_device_fields(patch: PodPatch) -> PodPatch:
+    """Return only the parts of a patch that affect devices, because they are faster to merge."""
+    spec = get_pod_spec(patch.fields)
     device_fields: Fields = {name: spec[name] for name in ("nodeSelector", "affinity") if name in spec}
     device_fields["containers"] = [
         {name: container[name] for name in ("name", "resources") if name in container}
-        for container in entries(spec, "containers")
+        for container in get_entries(spec, "containers")
         if container.get("name") == TRAINER_CONTAINER
     ]
-    return replace(patch, fields=in_spec(device_fields))
+    return replace(patch, fields=wrap_in_spec(device_fields))
 
 
-def _devices(job: Job, node: int) -> int:
-    user_patches = tuple(_device_fields(patch) for patch in collect_user_patches(job, node))
+def _count_devices(job: Job, node: int) -> int:
+    user_patches = tuple(_select_device_fields(patch) for patch in collect_user_patches(job, node))
     user_fields = merge_patches(user_patches)
-    limits = _limits(job, user_patches, user_fields)
+    limits = _get_limits(job, user_patches, user_fields)
     for name in DEVICES:
-        count = _count(limits, name)
+        count = _read_count(limits, name)
         if count:
             return count
-    chips = _count(limits, NEURON)
-    return chips * _cores_per_chip(job, user_fields) if chips else 0
+    chips = _read_count(limits, NEURON)
+    return chips * _get_cores_per_chip(job, user_fields) if chips else 0
 
 
-def _count(limits: Fields, name: str) -> int:
+def _read_count(limits: Fields, name: str) -> int:
     count = str(limits.get(name, "0"))
     if not count.isascii() or not count.isdigit() or len(count) > _MAX_DIGITS:
         message = f"found Auto, and {quote(count)} as limit of {name}"
-        raise _invalid_procs(f"{message}; devices are whole numbers, for example 8")
+        raise _make_procs_error(f"{message}; devices are whole numbers, for example 8")
     return int(count)
 
 
-def _cores_per_chip(job: Job, user_fields: Fields) -> int:
-    machine = machine_type(job, user_fields)
+def _get_cores_per_chip(job: Job, user_fields: Fields) -> int:
+    machine = find_machine_type(job, user_fields)
     facts = None if machine is None else machine.facts
     if facts is None or not facts.neuron_chips:
-        raise _invalid_procs(
+        raise _make_procs_error(
             f"found Auto, and {NEURON} of an instance type whose cores muster doesn't know; set the number"
         )
     return facts.neuron_cores // facts.neuron_chips
 
 
-def _invalid_procs(message: str) -> InvalidResource:
+def _make_procs_error(message: str) -> InvalidResource:
     return InvalidResource((FieldProblem("spec.procsPerNode", message),))

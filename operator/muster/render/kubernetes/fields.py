@@ -1,4 +1,4 @@
-"""Find the job's field from which a rejected field of a pod comes. Pure."""
+"""Find the field of the job that sets a field of its pod, to report why the API server rejects the pod. Pure."""
 
 import re
 
@@ -12,21 +12,23 @@ from muster.render.kubernetes import own_python, storage
 _PATH_PART = re.compile(r"\.?([^.\[\]]+)|\[([^\[\]]*)\]")
 
 _TRAINER = f"spec.containers[{TRAINER_CONTAINER}]"
-_LIKE_TRAINER = tuple(f"spec.initContainers[{name}]" for name in (own_python.CONTAINER, storage.DOWNLOAD))
+_CONTAINERS_WITH_SAME_RESOURCES = tuple(
+    f"spec.initContainers[{name}]" for name in (own_python.CONTAINER, storage.DOWNLOAD)
+)
 
 
-def in_job(field: str, pod: Object, job: Job) -> str:
-    """Return the job's field for the pod's `field`. List items get their names, such as `spec.env[LR].valueFrom`."""
+def find_job_field(field: str, pod: Object, job: Job) -> str:
+    """Return the job's field for the pod's `field`, with the names of list items, such as `spec.env[LR].valueFrom`."""
     # The init containers get the resources of the ranks' container.
-    named_field = _with_names(field, pod)
-    for container in _LIKE_TRAINER:
+    named_field = _add_item_names(field, pod)
+    for container in _CONTAINERS_WITH_SAME_RESOURCES:
         named_field = named_field.replace(f"{container}.resources", f"{_TRAINER}.resources")
     # All other fields come from the job's template.
     job_fields = {
         f"{_TRAINER}.image": "spec.image" if job.spec.image else "",
         f"{_TRAINER}.resources": "spec.resources" if job.spec.resources.model_fields_set else "",
         **{f"{_TRAINER}.env[{variable.name}]": f"spec.env[{variable.name}]" for variable in job.spec.env},
-        **_pool_fields(job),
+        **_find_pool_fields(job),
     }
     for prefix, job_field in job_fields.items():
         suffix = named_field.removeprefix(prefix)
@@ -35,7 +37,7 @@ def in_job(field: str, pod: Object, job: Job) -> str:
     return f"spec.template.{named_field}" if named_field.startswith(("spec", "metadata")) else named_field
 
 
-def _pool_fields(job: Job) -> dict[str, str]:
+def _find_pool_fields(job: Job) -> dict[str, str]:
     """Return the pod's fields that come from the node pool. Its tolerations are the first in the pod."""
     pool, template = job.spec.node_pool, read_mapping(job.spec.template.get("spec"))
     if pool is None:
@@ -47,8 +49,8 @@ def _pool_fields(job: Job) -> dict[str, str]:
     return fields
 
 
-def _with_names(field: str, pod: Object) -> str:
-    text, value = "", _json(pod)
+def _add_item_names(field: str, pod: Object) -> str:
+    text, value = "", _convert_to_json(pod)
     for part in _PATH_PART.finditer(field):
         key, index = part.groups()
         if key is not None:
@@ -62,5 +64,5 @@ def _with_names(field: str, pod: Object) -> str:
     return text
 
 
-def _json(pod: Object) -> JSON:
+def _convert_to_json(pod: Object) -> JSON:
     return dict(pod)

@@ -2,17 +2,17 @@
 
 from muster.api.json_fields import read_mapping
 from muster.render.kubernetes.merge import Fields
-from muster.render.kubernetes.pod_patch import trainer_of
+from muster.render.kubernetes.pod_patch import get_trainer
 
 SAME_RESOURCES_REASON = (
     "the same as container trainer, which starts later: so the pod's total and its QoS class don't change"
 )
 
-_SHARED = ("cpu", "memory", "ephemeral-storage")
-"""The resources besides devices. Quotas may require them for every container, also for init containers."""
+_COPIED_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+"""The resources other than devices. Quotas may require them for every container, including init containers."""
 
 
-def restricted_security_context() -> Fields:
+def make_restricted_security_context() -> Fields:
     """Return a security context for the restricted Pod Security level, without a user."""
     return {
         "allowPrivilegeEscalation": False,
@@ -22,16 +22,18 @@ def restricted_security_context() -> Fields:
     }
 
 
-def trainer_resources(pod: Fields) -> Fields:
+def get_trainer_resources(pod: Fields) -> Fields:
     """Return the resources of the ranks' container, without devices, for an init container.
 
     An init container with the same resources doesn't increase the pod's total. It keeps the pod's QoS class, because
     Guaranteed requires limits for every container.
     """
-    resources = read_mapping(trainer_of(pod).get("resources"))
+    resources = read_mapping(get_trainer(pod).get("resources"))
     result: Fields = {}
     for kind in ("limits", "requests"):
-        amounts = {name: value for name, value in read_mapping(resources.get(kind)).items() if name in _SHARED}
+        amounts = {
+            name: value for name, value in read_mapping(resources.get(kind)).items() if name in _COPIED_RESOURCES
+        }
         if amounts:
             result[kind] = amounts
     return result

@@ -9,6 +9,6 @@ RESULTS = ("model", "output")
 """The names of the folders for results, in /opt/ml."""
 
 
-def channel_folder(name: str) -> str:
+def get_channel_folder(name: str) -> str:
     """Return the folder with the data of channel `name`."""
     return f"{ROOT}/input/data/{name}"

@@ -7,17 +7,17 @@ from muster.core.facts import Problem
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.muster_containers import (
     SAME_RESOURCES_REASON,
-    restricted_security_context,
-    trainer_resources,
+    get_trainer_resources,
+    make_restricted_security_context,
 )
 from muster.render.kubernetes.not_renderable import AGENT_IMAGE_NOT_SET, NotRenderable
-from muster.render.kubernetes.pod_patch import PodPatch, in_spec, in_trainer, spec_of
+from muster.render.kubernetes.pod_patch import PodPatch, get_pod_spec, wrap_in_spec, wrap_in_trainer
 from muster.render.kubernetes.pod_settings import PodSettings
 
 _SOURCE = "spec.agent.inject"
 
 PYTHON_FOLDER = "/muster-python"
-"""The folder of the Python, in the operator's image and in the pod: the executable contains the absolute path."""
+"""The folder of this Python, in the operator's image and in the pod: its files contain the absolute path."""
 
 CONTAINER = "muster-python"
 
@@ -25,16 +25,16 @@ _PROGRAM = f"{PYTHON_FOLDER}/bin/python3"
 _COPY = "/muster-python-copy"
 
 
-def agent_python(job: Job) -> str:
+def get_agent_python(job: Job) -> str:
     """Return the Python that runs the agent: the image's Python on PATH, or the copied Python."""
     return _PROGRAM if uses_own_python(job) else "python3"
 
 
-def python_container_patches(job: Job, pod: Fields, pod_settings: PodSettings) -> tuple[PodPatch, ...]:
+def make_python_container_patches(job: Job, pod: Fields, pod_settings: PodSettings) -> tuple[PodPatch, ...]:
     """Return the init container for `pod`. Raises `NotRenderable` if the operator's image is unknown.
 
-    It is the first init container. If it fails, no other container has run. It runs before the job's sidecars, so
-    Kubernetes doesn't add their requests to its own.
+    It is the first init container, so that no other container has run if it fails. It runs before the job's sidecars,
+    so Kubernetes doesn't add their requests to its own.
     """
     if not uses_own_python(job):
         return ()
@@ -52,13 +52,17 @@ def python_container_patches(job: Job, pod: Fields, pod_settings: PodSettings) -
     if pod_settings.pull_policy:
         container["imagePullPolicy"] = pod_settings.pull_policy
     return (
-        _init(container, "copies the agent's own Python, for images without Python; before your own init containers"),
-        _init({"name": CONTAINER, "securityContext": _security(pod)}, "for the restricted Pod Security level"),
-        *_resources(pod),
+        _make_init_container_patch(
+            container, "copies the agent's own Python, for images without Python; before your own init containers"
+        ),
+        _make_init_container_patch(
+            {"name": CONTAINER, "securityContext": _make_security_context(pod)}, "for the restricted Pod Security level"
+        ),
+        *_make_resource_patches(pod),
     )
 
 
-def python_mount_patches(job: Job) -> tuple[PodPatch, ...]:
+def make_python_mount_patches(job: Job) -> tuple[PodPatch, ...]:
     """Return the volume with the copied Python, and its mounts."""
     if not uses_own_python(job):
         return ()
@@ -66,13 +70,13 @@ def python_mount_patches(job: Job) -> tuple[PodPatch, ...]:
     trainer_mounts: list[JSON] = [{"name": CONTAINER, "mountPath": PYTHON_FOLDER, "readOnly": True}]
     return (
         PodPatch(
-            in_spec({"volumes": [{"name": CONTAINER, "emptyDir": {}}]}),
+            wrap_in_spec({"volumes": [{"name": CONTAINER, "emptyDir": {}}]}),
             _SOURCE,
             "contains the agent's own Python, 20 MB",
         ),
-        _init({"name": CONTAINER, "volumeMounts": copy_mounts}, "the target of the copy"),
+        _make_init_container_patch({"name": CONTAINER, "volumeMounts": copy_mounts}, "the target of the copy"),
         PodPatch(
-            in_trainer({"volumeMounts": trainer_mounts}),
+            wrap_in_trainer({"volumeMounts": trainer_mounts}),
             _SOURCE,
             "the folder of the agent's Python; only the agent uses it",
         ),
@@ -84,18 +88,22 @@ def uses_own_python(job: Job) -> bool:
     return job.spec.agent.inject == "InitContainer"
 
 
-def _init(container: Fields, reason: str) -> PodPatch:
-    return PodPatch(in_spec({"initContainers": [container]}), _SOURCE, reason)
+def _make_init_container_patch(container: Fields, reason: str) -> PodPatch:
+    return PodPatch(wrap_in_spec({"initContainers": [container]}), _SOURCE, reason)
 
 
-def _security(pod: Fields) -> Fields:
-    context = restricted_security_context()
+def _make_security_context(pod: Fields) -> Fields:
+    context = make_restricted_security_context()
     # If the pod has no user, the operator's image runs as its own user, which is not root.
-    if read_mapping(spec_of(pod).get("securityContext")).get("runAsUser") != 0:
+    if read_mapping(get_pod_spec(pod).get("securityContext")).get("runAsUser") != 0:
         context["runAsNonRoot"] = True
     return context
 
 
-def _resources(pod: Fields) -> tuple[PodPatch, ...]:
-    resources = trainer_resources(pod)
-    return (_init({"name": CONTAINER, "resources": resources}, SAME_RESOURCES_REASON),) if resources else ()
+def _make_resource_patches(pod: Fields) -> tuple[PodPatch, ...]:
+    resources = get_trainer_resources(pod)
+    return (
+        (_make_init_container_patch({"name": CONTAINER, "resources": resources}, SAME_RESOURCES_REASON),)
+        if resources
+        else ()
+    )

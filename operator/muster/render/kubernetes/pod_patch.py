@@ -25,31 +25,35 @@ def merge_patches(patches: Iterable[PodPatch]) -> Fields:
     return merge_all(patch.fields for patch in patches)
 
 
-def in_spec(fields: Fields) -> Fields:
+def wrap_in_spec(fields: Fields) -> Fields:
     """Return a partial pod with these fields in its spec."""
     return {"spec": fields}
 
 
-def in_trainer(fields: Fields) -> Fields:
+def wrap_in_trainer(fields: Fields) -> Fields:
     """Return a partial pod with these fields in the ranks' container."""
     container: Fields = {"name": TRAINER_CONTAINER, **fields}
-    return in_spec({"containers": [container]})
+    return wrap_in_spec({"containers": [container]})
 
 
-def spec_of(pod: Fields) -> Fields:
+def get_pod_spec(pod: Fields) -> Fields:
     """Return the spec of a partial pod, or {}."""
     return read_mapping(pod.get("spec"))
 
 
-def trainer_of(pod: Fields) -> Fields:
+def get_trainer(pod: Fields) -> Fields:
     """Return the ranks' container of a partial pod, or {}."""
     return next(
-        (container for container in entries(spec_of(pod), "containers") if container.get("name") == TRAINER_CONTAINER),
+        (
+            container
+            for container in get_entries(get_pod_spec(pod), "containers")
+            if container.get("name") == TRAINER_CONTAINER
+        ),
         {},
     )
 
 
-def entries(fields: Fields, name: str) -> list[Fields]:
+def get_entries(fields: Fields, name: str) -> list[Fields]:
     """Return the objects in list `name`. Other values are ignored: the API server rejects them."""
     value = fields.get(name)
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

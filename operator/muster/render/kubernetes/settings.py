@@ -1,18 +1,18 @@
-"""Flatten a pod into single settings, by their paths."""
+"""Flatten a pod: list each of its settings by path."""
 
 import json
 
 from muster.api.document import JSON
-from muster.render.kubernetes.merge import KEYS, Fields, entry_key
+from muster.render.kubernetes.merge import MERGE_KEYS, Fields, get_entry_key
 
 _LEAVES = frozenset({"volumes", "volumeMounts", "env", "ports", "schedulingGates", "imagePullSecrets"})
 """Lists in which each entry is one setting."""
 
 ENTRY_SEPARATOR = "[]="
-"""The separator between a list's path and an entry without a key. The entry itself is a part of its path."""
+"""The separator between the path of a list and an entry without a key. The path ends with the entry itself."""
 
 
-def settings(fields: Fields) -> dict[str, JSON]:
+def flatten_settings(fields: Fields) -> dict[str, JSON]:
     """Return all settings by path, such as `spec.containers[trainer].image`."""
     result: dict[str, JSON] = {}
     for name, value in fields.items():
@@ -37,11 +37,11 @@ def _flatten(path: str, name: str, value: JSON) -> dict[str, JSON]:
 
 
 def _flatten_entry(path: str, name: str, entry: JSON) -> dict[str, JSON]:
-    key = entry_key(name, entry)
+    key = get_entry_key(name, entry)
     if key is None or not isinstance(entry, dict):
         return {f"{path}{ENTRY_SEPARATOR}{json.dumps(entry, sort_keys=True)}": entry}
     entry_path = f"{path}[{key}]"
-    values = {field: value for field, value in entry.items() if field not in KEYS[name]}
+    values = {field: value for field, value in entry.items() if field not in MERGE_KEYS[name]}
     if name in _LEAVES:
         return {entry_path: values}
     return {

@@ -14,15 +14,22 @@ from muster.objects.kubernetes.names import STORAGE_KEY, build_children_name
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.muster_containers import (
     SAME_RESOURCES_REASON,
-    restricted_security_context,
-    trainer_resources,
+    get_trainer_resources,
+    make_restricted_security_context,
 )
 from muster.render.kubernetes.not_renderable import STORAGE_IMAGE_NOT_SET, NotRenderable
-from muster.render.kubernetes.opt_ml import CHECKPOINTS, CODE, RESULTS, ROOT, channel_folder
-from muster.render.kubernetes.pod_patch import PodPatch, entries, in_spec, in_trainer, spec_of, trainer_of
+from muster.render.kubernetes.opt_ml import CHECKPOINTS, CODE, RESULTS, ROOT, get_channel_folder
+from muster.render.kubernetes.pod_patch import (
+    PodPatch,
+    get_entries,
+    get_pod_spec,
+    get_trainer,
+    wrap_in_spec,
+    wrap_in_trainer,
+)
 from muster.render.kubernetes.pod_settings import PodSettings
 from muster.render.storage.git_token import GIT_TOKEN_VARIABLE
-from muster.render.storage.storage_plan import StoragePlan, storage_plan
+from muster.render.storage.storage_plan import StoragePlan, make_storage_plan
 
 DOWNLOAD = "muster-download"
 UPLOAD = "muster-upload"
@@ -46,73 +53,80 @@ _UPLOAD_LIMITS: Fields = {"cpu": "1", "memory": "1Gi"}
 """The resources of the upload container, which runs beside the ranks and uploads several parts of 16 MiB at once."""
 
 
-def storage_folder_patches(job: Job) -> tuple[PodPatch, ...]:
+def make_storage_folder_patches(job: Job) -> tuple[PodPatch, ...]:
     """Return the ranks' folders with downloaded files, and the command's working directory."""
-    plan = storage_plan(job)
+    plan = make_storage_plan(job)
     if plan is None:
         return ()
     data: Fields = {"volumes": [{"name": _DATA, "emptyDir": {}}]}
-    patches = [PodPatch(in_spec(data), _source(plan), "contains downloaded files and the ranks' results")]
+    patches = [
+        PodPatch(wrap_in_spec(data), _get_source_field(plan), "contains downloaded files and the ranks' results")
+    ]
     for channel in plan.channels:
-        mount = _mount(channel_folder(channel.name), f"input/{channel.name}", read_only=True)
+        mount = _make_mount(get_channel_folder(channel.name), f"input/{channel.name}", read_only=True)
         patches.append(PodPatch(mount, f"spec.inputs[{channel.index}].s3", "the ranks read the channel here"))
     if plan.checkpoint is not None:
-        mount = _mount(CHECKPOINTS, "checkpoints")
+        mount = _make_mount(CHECKPOINTS, "checkpoints")
         patches.append(PodPatch(mount, "spec.checkpoint.s3", "checkpoints are downloaded from S3, and uploaded to it"))
     if plan.output is not None:
         for name in RESULTS:
-            mount = _mount(f"{ROOT}/{name}", name)
+            mount = _make_mount(f"{ROOT}/{name}", name)
             patches.append(PodPatch(mount, "spec.output.s3", "uploaded to S3 after the ranks have ended"))
     if plan.code is not None:
-        patches.append(PodPatch(_mount(CODE, "code"), "spec.source", "the code, writable as on SageMaker"))
+        patches.append(PodPatch(_make_mount(CODE, "code"), "spec.source", "the code, writable as on SageMaker"))
         patches.append(
-            PodPatch(in_trainer({"workingDir": CODE}), "spec.source", "the command runs in the folder of the code")
+            PodPatch(wrap_in_trainer({"workingDir": CODE}), "spec.source", "the command runs in the folder of the code")
         )
     return tuple(patches)
 
 
-def _mount(path: str, folder: str, *, read_only: bool = False) -> Fields:
+def _make_mount(path: str, folder: str, *, read_only: bool = False) -> Fields:
     mount: Fields = {"name": _DATA, "mountPath": path, "subPath": folder}
-    return in_trainer({"volumeMounts": [{**mount, "readOnly": True} if read_only else mount]})
+    return wrap_in_trainer({"volumeMounts": [{**mount, "readOnly": True} if read_only else mount]})
 
 
-def transfer_containers(job: Job, node: int, pod: Fields, pod_settings: PodSettings) -> tuple[PodPatch, ...]:
+def make_transfer_containers(job: Job, node: int, pod: Fields, pod_settings: PodSettings) -> tuple[PodPatch, ...]:
     """Return the download and upload containers for `pod`.
 
     They run before the user's init containers, which may need the data. Raises `NotRenderable` if the operator's image
     is unknown.
     """
-    plan = storage_plan(job)
+    plan = make_storage_plan(job)
     if plan is None:
         return ()
     if not pod_settings.storage_image:
-        message = (
-            f"{_source(plan)} needs a container with the operator's image, but the operator doesn't know its image"
-        )
+        field = _get_source_field(plan)
+        message = f"{field} needs a container with the operator's image, but the operator doesn't know its image"
         remedy = "start the operator with --storage-image (the chart does)"
         raise NotRenderable(Problem(STORAGE_IMAGE_NOT_SET, f"{message}: {remedy}"))
     context = _ContainerContext(plan, pod, pod_settings)
-    download = _command("download", "--node", str(node))
+    download = _make_command("download", "--node", str(node))
     if plan.code is not None and plan.code.config_map is not None:
         download += ["--config-map", _CONFIG_MAP_FOLDER]
-    patches = _container(DOWNLOAD, download, context, "downloads code, data and checkpoints before the ranks start")
-    patches += _git_token(job)
-    resources = trainer_resources(pod)
+    patches = _make_container_patches(
+        DOWNLOAD, download, context, "downloads code, data and checkpoints before the ranks start"
+    )
+    patches += _make_git_token_patches(job)
+    resources = get_trainer_resources(pod)
     if resources:
-        patches.append(context.init(DOWNLOAD, {"resources": resources}, SAME_RESOURCES_REASON))
-    if plan.uploads:
-        upload = _command("upload", "--socket", f"{_DATA_FOLDER}/{_SYNC}/socket")
-        patches += _container(
+        patches.append(context.make_patch(DOWNLOAD, {"resources": resources}, SAME_RESOURCES_REASON))
+    if plan.has_uploads:
+        upload = _make_command("upload", "--socket", f"{_DATA_FOLDER}/{_SYNC}/socket")
+        patches += _make_container_patches(
             UPLOAD, upload, context, "uploads checkpoints to S3 while the ranks run, and results after them"
         )
-        patches.append(context.init(UPLOAD, {"restartPolicy": "Always"}, "runs beside the ranks, and ends after them"))
-        patches.append(context.init(UPLOAD, {"resources": _upload_resources(pod)}, "for several concurrent uploads"))
+        patches.append(
+            context.make_patch(UPLOAD, {"restartPolicy": "Always"}, "runs beside the ranks, and ends after them")
+        )
+        patches.append(
+            context.make_patch(UPLOAD, {"resources": _make_upload_resources(pod)}, "for several concurrent uploads")
+        )
     return tuple(patches)
 
 
-def storage_volume_patches(job: Job) -> tuple[PodPatch, ...]:
+def make_storage_volume_patches(job: Job) -> tuple[PodPatch, ...]:
     """Return the volumes with the containers' arguments, and the agent's mount of the upload socket."""
-    plan = storage_plan(job)
+    plan = make_storage_plan(job)
     if plan is None:
         return ()
     fields: Fields = {
@@ -122,14 +136,16 @@ def storage_volume_patches(job: Job) -> tuple[PodPatch, ...]:
     volumes: list[JSON] = [{"name": _PLAN, "configMap": fields}]
     if plan.code is not None and plan.code.config_map is not None:
         volumes.append({"name": _CONFIG_MAP, "configMap": {"name": plan.code.config_map}})
-    patches = [PodPatch(in_spec({"volumes": volumes}), _source(plan), "the plan of downloads and uploads")]
-    if plan.uploads:
+    patches = [
+        PodPatch(wrap_in_spec({"volumes": volumes}), _get_source_field(plan), "the plan of downloads and uploads")
+    ]
+    if plan.has_uploads:
         reason = "the socket on which the agent requests uploads"
-        patches.append(PodPatch(_mount(_SYNC_FOLDER, _SYNC), _upload_source(plan), reason))
+        patches.append(PodPatch(_make_mount(_SYNC_FOLDER, _SYNC), _get_upload_field(plan), reason))
     return tuple(patches)
 
 
-def _command(verb: str, *more: str) -> list[JSON]:
+def _make_command(verb: str, *more: str) -> list[JSON]:
     return ["muster", "storage", verb, "--plan", f"{_PLAN_FOLDER}/{STORAGE_KEY}", "--root", _DATA_FOLDER, *more]
 
 
@@ -141,44 +157,46 @@ class _ContainerContext:
     pod: Fields
     pod_settings: PodSettings
 
-    def init(self, name: str, fields: Fields, reason: str) -> PodPatch:
+    def make_patch(self, name: str, fields: Fields, reason: str) -> PodPatch:
         """Return a patch of one of the containers."""
-        source = _upload_source(self.plan) if name == UPLOAD else _source(self.plan)
-        return PodPatch(in_spec({"initContainers": [{"name": name, **fields}]}), source, reason)
+        source = _get_upload_field(self.plan) if name == UPLOAD else _get_source_field(self.plan)
+        return PodPatch(wrap_in_spec({"initContainers": [{"name": name, **fields}]}), source, reason)
 
 
-def _container(name: str, command: list[JSON], context: _ContainerContext, reason: str) -> list[PodPatch]:
+def _make_container_patches(name: str, command: list[JSON], context: _ContainerContext, reason: str) -> list[PodPatch]:
     container: Fields = {
         "image": context.pod_settings.storage_image,
         "command": command,
-        "volumeMounts": _mounts(name, context.plan),
+        "volumeMounts": _make_mounts(name, context.plan),
         # The last line of output becomes the job's message if the container fails.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     if context.pod_settings.pull_policy:
         container["imagePullPolicy"] = context.pod_settings.pull_policy
-    security: Fields = {"securityContext": _security(context.pod)}
+    security: Fields = {"securityContext": _make_security_context(context.pod)}
     patches = [
-        context.init(name, container, reason),
-        context.init(name, security, "can read the ranks' files, and is equally restricted"),
+        context.make_patch(name, container, reason),
+        context.make_patch(name, security, "can read the ranks' files, and is equally restricted"),
     ]
-    aws_variables = [variable for variable in entries(trainer_of(context.pod), "env") if _is_of_aws(variable)]
+    aws_variables = [
+        variable for variable in get_entries(get_trainer(context.pod), "env") if _is_aws_variable(variable)
+    ]
     # The job's own endpoint replaces the operator's.
     if context.pod_settings.s3_endpoint and all(variable.get("name") != _ENDPOINT for variable in aws_variables):
         endpoint: list[JSON] = [{"name": _ENDPOINT, "value": context.pod_settings.s3_endpoint}]
-        patches.append(context.init(name, {"env": endpoint}, "the S3 endpoint of the operator's configuration"))
+        patches.append(context.make_patch(name, {"env": endpoint}, "the S3 endpoint of the operator's configuration"))
     if aws_variables:
         variables: list[JSON] = [*aws_variables]
-        patches.append(context.init(name, {"env": variables}, "the AWS variables of container trainer"))
+        patches.append(context.make_patch(name, {"env": variables}, "the AWS variables of container trainer"))
     return patches
 
 
-def _is_of_aws(variable: Fields) -> bool:
+def _is_aws_variable(variable: Fields) -> bool:
     return str(variable.get("name")).startswith("AWS_")
 
 
-def _git_token(job: Job) -> list[PodPatch]:
-    """Pass the token only to the container that fetches the code."""
+def _make_git_token_patches(job: Job) -> list[PodPatch]:
+    """Return the patch that passes the token to the container that downloads the code."""
     git = None if job.spec.source is None else job.spec.source.git
     if git is None or git.secret_key_ref is None:
         return []
@@ -186,14 +204,14 @@ def _git_token(job: Job) -> list[PodPatch]:
     variable: Fields = {"name": GIT_TOKEN_VARIABLE, "valueFrom": {"secretKeyRef": ref}}
     return [
         PodPatch(
-            in_spec({"initContainers": [{"name": DOWNLOAD, "env": [variable]}]}),
+            wrap_in_spec({"initContainers": [{"name": DOWNLOAD, "env": [variable]}]}),
             "spec.source.git.secretKeyRef",
             "the token for the git host; no other container gets it",
         )
     ]
 
 
-def _mounts(name: str, plan: StoragePlan) -> list[JSON]:
+def _make_mounts(name: str, plan: StoragePlan) -> list[JSON]:
     mounts: list[JSON] = [
         {"name": _DATA, "mountPath": _DATA_FOLDER},
         {"name": _PLAN, "mountPath": _PLAN_FOLDER, "readOnly": True},
@@ -203,11 +221,11 @@ def _mounts(name: str, plan: StoragePlan) -> list[JSON]:
     return mounts
 
 
-def _security(pod: Fields) -> Fields:
+def _make_security_context(pod: Fields) -> Fields:
     """Return a restricted security context, which can read all files unless the ranks' container has a user."""
-    context = restricted_security_context()
-    pod_context = read_mapping(spec_of(pod).get("securityContext"))
-    security = {**pod_context, **read_mapping(trainer_of(pod).get("securityContext"))}
+    context = make_restricted_security_context()
+    pod_context = read_mapping(get_pod_spec(pod).get("securityContext"))
+    security = {**pod_context, **read_mapping(get_trainer(pod).get("securityContext"))}
     if "runAsUser" in security:
         # Use the ranks' user, so that the containers can read each other's files.
         context.update({name: security[name] for name in ("runAsUser", "runAsGroup") if name in security})
@@ -219,21 +237,21 @@ def _security(pod: Fields) -> Fields:
     return context
 
 
-def _upload_resources(pod: Fields) -> Fields:
+def _make_upload_resources(pod: Fields) -> Fields:
     """Return the upload container's resources. They don't change the pod's QoS class."""
-    limits = read_mapping(read_mapping(trainer_of(pod).get("resources")).get("limits"))
+    limits = read_mapping(read_mapping(get_trainer(pod).get("resources")).get("limits"))
     resources: Fields = {name: value for name, value in _UPLOAD_LIMITS.items() if name in limits}
     requests: Fields = {**_UPLOAD_REQUESTS, **resources}
     return {"requests": requests, **({"limits": resources} if resources else {})}
 
 
-def _source(plan: StoragePlan) -> str:
+def _get_source_field(plan: StoragePlan) -> str:
     """Return the first field that requires these containers."""
     if plan.channels:
         return f"spec.inputs[{plan.channels[0].index}].s3"
-    return _upload_source(plan) if plan.uploads else "spec.source"
+    return _get_upload_field(plan) if plan.has_uploads else "spec.source"
 
 
-def _upload_source(plan: StoragePlan) -> str:
+def _get_upload_field(plan: StoragePlan) -> str:
     """Return the field that requires uploads."""
     return "spec.checkpoint.s3" if plan.checkpoint is not None else "spec.output.s3"

@@ -21,31 +21,31 @@ def apply_defaults(job: Job, default_region: str) -> Job:
         raise InvalidResource((FieldProblem("spec.sagemaker.region", message),))
     changes = {
         "sagemaker": block.model_copy(update={"region": region}),
-        "procs_per_node": _procs(job, block),
+        "procs_per_node": _get_procs_per_node(job, block),
     }
     resolved = job.spec.model_copy(update=changes)
     if isinstance(job.spec.procs_per_node, str):
-        # The request contains only the user's own number: otherwise the toolkit counts the devices.
+        # The request contains only a number that the user set. Without one, the toolkit counts the devices.
         resolved.model_fields_set.discard("procs_per_node")
     return job.model_copy(update={"spec": resolved})
 
 
-def _procs(job: Job, block: SageMaker) -> int:
-    """Return the number of ranks on each node that their launcher starts."""
+def _get_procs_per_node(job: Job, block: SageMaker) -> int:
+    """Return the number of ranks that the launcher starts on each node."""
     distribution, requested = choose_distribution(job.spec), job.spec.procs_per_node
     if distribution is not None:
-        toolkit_count = _toolkit_count(distribution, None if isinstance(requested, str) else requested)
+        toolkit_count = _get_toolkit_procs(distribution, None if isinstance(requested, str) else requested)
         if toolkit_count is not None:
             return toolkit_count
     if not isinstance(requested, str):
         return requested
-    # A command that starts its own ranks on different instance types: the number of ranks is unknown.
+    # The command starts its own ranks on different instance types, so muster doesn't know their number.
     if len({group.instance_type for group in block.instance_groups}) > 1 and not list_rank_instance_groups(block):
         return 1
-    return _devices(get_rank_instance_type(block))
+    return _count_devices(get_rank_instance_type(block))
 
 
-def _toolkit_count(distribution: Distribution, requested: int | None) -> int | None:
+def _get_toolkit_procs(distribution: Distribution, requested: int | None) -> int | None:
     """Return the toolkit's number of ranks; None if it depends on devices (sagemaker-training 5.1.4, runner.py)."""
     mpi = distribution.mpi
     if mpi is not None and mpi.enabled and (mpi.processes_per_host or requested):
@@ -56,7 +56,7 @@ def _toolkit_count(distribution: Distribution, requested: int | None) -> int | N
     return None
 
 
-def _devices(instance_type: str) -> int:
+def _count_devices(instance_type: str) -> int:
     instance = find_instance_type(instance_type.removeprefix(_PREFIX))
     if instance is not None:
         return max(1, instance.gpus, instance.neuron_cores)

@@ -7,6 +7,6 @@ from muster.render.sagemaker.image_catalogue import ImageFacts, read_facts
 
 
 @lru_cache(maxsize=1)
-def image_facts() -> ImageFacts:
+def load_image_facts() -> ImageFacts:
     """Return the facts, which are parsed only once."""
     return read_facts(files("muster.render.sagemaker").joinpath("image_facts.json").read_text(encoding="utf-8"))

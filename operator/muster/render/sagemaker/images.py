@@ -23,7 +23,7 @@ _CUDA_121_VERSIONS = ("2.1", "2.2", "2.3", "2.4")
 _CUDA_124_VERSION = "2.5"
 """The versions whose modelparallel 2 images have CUDA 12.1 or 12.4 (image_uris.get_training_image_uri)."""
 
-_P4D_SYSTEMS = {
+_CUDA_11_SYSTEMS = {
     "tensorflow-2.3-gpu-py37": "cu110-ubuntu18.04-v3",
     "tensorflow-2.3.1-gpu-py37": "cu110-ubuntu18.04",
     "tensorflow-2.3.2-gpu-py37": "cu110-ubuntu18.04",
@@ -64,34 +64,34 @@ class ImageRequest:
 
 
 class NoSuchImage(Exception):
-    """AWS has no such image. `part` is the field to change; the message has its value and the allowed values."""
+    """AWS has no such image. `field` is the field to change; the message has its value and the allowed values."""
 
-    def __init__(self, part: FieldName, message: str) -> None:
+    def __init__(self, field: FieldName, message: str) -> None:
         super().__init__(message)
-        self.part = part
+        self.field = field
 
 
-def training_image(request: ImageRequest, facts: ImageFacts) -> str:
+def select_training_image(request: ImageRequest, facts: ImageFacts) -> str:
     """Return the URI of the training image. Raises `NoSuchImage`."""
-    catalogue = _catalogue(request, facts)
-    builds = catalogue.versions[_known_version(request, catalogue)]
-    build, python = _build(request, builds)
-    registry = _registry(build.registries, request.region, facts)
-    processor = _processor(request, catalogue)
+    catalogue = _select_catalogue(request, facts)
+    builds = catalogue.versions[_find_known_version(request, catalogue)]
+    build, python = _select_build(request, builds)
+    registry = _find_registry(build.registries, request.region, facts)
+    processor = _check_processor(request, catalogue)
     _check_p2(request)
-    return f"{registry}/{build.repository}:{_tag(request, build, catalogue, processor, python)}"
+    return f"{registry}/{build.repository}:{_make_tag(request, build, catalogue, processor, python)}"
 
 
-def rule_image(rule: str, region: str, facts: ImageFacts) -> str:
+def select_rule_image(rule: str, region: str, facts: ImageFacts) -> str:
     """Return the image that evaluates a built-in rule. Raises `NoSuchImage` if the region has none.
 
     The rules are those of get_rule_container_image_uri in debugger/debugger.py.
     """
     evaluator = facts.detailed_profiler if rule.startswith(_DETAILED_PROFILER) else facts.debugger
-    return f"{_registry(evaluator.registries, region, facts)}/{evaluator.repository}:latest"
+    return f"{_find_registry(evaluator.registries, region, facts)}/{evaluator.repository}:latest"
 
 
-def processor_of(instance_type: str) -> Processor:
+def get_processor(instance_type: str) -> Processor:
     """Return the processor of an instance type. Raises `NoSuchImage` for an invalid type."""
     name = parse_instance_family(instance_type)
     if not name:
@@ -104,17 +104,17 @@ def processor_of(instance_type: str) -> Processor:
 _PROCESSORS: tuple[tuple[str, Processor], ...] = (("inf", "inf"), ("trn", "trn"), ("g", "gpu"), ("p", "gpu"))
 
 
-def image_instance_type(instance_types: Sequence[str]) -> str:
+def choose_image_instance_type(instance_types: Sequence[str]) -> str:
     """Return the instance type that determines the image of a job with instance groups.
 
     It is the first type with GPUs, or else the first type (estimator.EstimatorBase._get_instance_type).
     """
-    return next((name for name in instance_types if processor_of(name) == "gpu"), instance_types[0])
+    return next((name for name in instance_types if get_processor(name) == "gpu"), instance_types[0])
 
 
-def _catalogue(request: ImageRequest, facts: ImageFacts) -> Catalogue:
-    if processor_of(request.instance_type) == "trn":
-        return _neuron_catalogue(request, facts)
+def _select_catalogue(request: ImageRequest, facts: ImageFacts) -> Catalogue:
+    if get_processor(request.instance_type) == "trn":
+        return _select_neuron_catalogue(request, facts)
     if request.library == "ModelParallelV2":
         if request.framework != "PyTorch":
             message = (
@@ -123,11 +123,11 @@ def _catalogue(request: ImageRequest, facts: ImageFacts) -> Catalogue:
             raise NoSuchImage("name", message)
         return facts.pytorch_model_parallel
     if request.framework == "HuggingFace":
-        return _hugging_face_catalogue(request, facts)
+        return _select_hugging_face_catalogue(request, facts)
     return facts.pytorch if request.framework == "PyTorch" else facts.tensorflow
 
 
-def _neuron_catalogue(request: ImageRequest, facts: ImageFacts) -> Catalogue:
+def _select_neuron_catalogue(request: ImageRequest, facts: ImageFacts) -> Catalogue:
     if request.framework != "PyTorch" or request.library != "None":
         subject = request.framework if request.framework != "PyTorch" else "a library of SageMaker's own"
         allowed = "for Trainium, AWS has only PyTorch images: set your own in spec.image"
@@ -135,22 +135,22 @@ def _neuron_catalogue(request: ImageRequest, facts: ImageFacts) -> Catalogue:
     return facts.pytorch_neuron
 
 
-def _hugging_face_catalogue(request: ImageRequest, facts: ImageFacts) -> Catalogue:
+def _select_hugging_face_catalogue(request: ImageRequest, facts: ImageFacts) -> Catalogue:
     entry = facts.transformers_aliases.get(request.version, request.version)
     if entry not in facts.hugging_face:
-        raise _unknown("version", request.version, facts.hugging_face)
+        raise _make_unknown_value_error("version", request.version, facts.hugging_face)
     if bool(request.pytorch) == bool(request.tensorflow):
         result = "both" if request.pytorch else "neither"
         raise NoSuchImage("pytorchVersion", f"{result}; set either pytorchVersion or tensorflowVersion")
     # A tag contains both versions, either short (4.26 and 1.13) or in full (4.26.0 and 1.13.1).
-    _, _, framework_version = _framework_version(request)
+    _, _, framework_version = _get_framework_version(request)
     if request.version.count(".") != framework_version.count("."):
         message = f"{request.version} and {framework_version}; write both in full (4.26.0 and 1.13.1) or both short"
         raise NoSuchImage("version", message)
     return facts.hugging_face[entry]
 
 
-def _framework_version(request: ImageRequest) -> tuple[FieldName, str, str]:
+def _get_framework_version(request: ImageRequest) -> tuple[FieldName, str, str]:
     """Return the version of PyTorch or TensorFlow, with its field and its prefix in catalogues."""
     if request.pytorch:
         return "pytorchVersion", "pytorch", request.pytorch
@@ -159,16 +159,16 @@ def _framework_version(request: ImageRequest) -> tuple[FieldName, str, str]:
     return "version", "", request.version
 
 
-def _known_version(request: ImageRequest, catalogue: Catalogue) -> str:
+def _find_known_version(request: ImageRequest, catalogue: Catalogue) -> str:
     """Return the catalogue's full version for the requested version."""
-    part, prefix, version = _framework_version(request)
+    field, prefix, version = _get_framework_version(request)
     entry = catalogue.aliases.get(prefix + version, prefix + version)
     if entry in catalogue.versions:
         return entry
     if _has_single_image(catalogue):
         return next(iter(catalogue.versions))
     names = [name.removeprefix(prefix) for name in catalogue.versions if name.startswith(prefix)]
-    raise _unknown(part, version, names)
+    raise _make_unknown_value_error(field, version, names)
 
 
 def _has_single_image(catalogue: Catalogue) -> bool:
@@ -176,30 +176,32 @@ def _has_single_image(catalogue: Catalogue) -> bool:
     return catalogue.processors == ("trn",) and len(catalogue.versions) == 1
 
 
-def _build(request: ImageRequest, builds: Sequence[Build]) -> tuple[Build, str]:
+def _select_build(request: ImageRequest, builds: Sequence[Build]) -> tuple[Build, str]:
     """Return the build for the requested Python, and the version of Python."""
     pythons = [python for build in builds for python in build.pythons]
     python = request.python or (pythons[0] if len(pythons) == 1 else "")
     for build in builds:
         if python in build.pythons:
             return build, python
-    raise _unknown("pythonVersion", request.python, pythons)
+    raise _make_unknown_value_error("pythonVersion", request.python, pythons)
 
 
-def _registry(registries: str, region: str, facts: ImageFacts) -> str:
+def _find_registry(registries: str, region: str, facts: ImageFacts) -> str:
     regions = facts.registries[registries]
     for account, account_regions in regions.items():
         if region in account_regions:
-            return f"{account}.dkr.ecr.{region}.{_domain(region, facts)}"
-    raise _unknown("region", region, sorted(other for account_regions in regions.values() for other in account_regions))
+            return f"{account}.dkr.ecr.{region}.{_find_domain(region, facts)}"
+    raise _make_unknown_value_error(
+        "region", region, sorted(other for account_regions in regions.values() for other in account_regions)
+    )
 
 
-def _domain(region: str, facts: ImageFacts) -> str:
+def _find_domain(region: str, facts: ImageFacts) -> str:
     return next(domain for domain, regions in facts.domains.items() if region in regions)
 
 
-def _processor(request: ImageRequest, catalogue: Catalogue) -> str:
-    processor = processor_of(request.instance_type)
+def _check_processor(request: ImageRequest, catalogue: Catalogue) -> str:
+    processor = get_processor(request.instance_type)
     if processor not in catalogue.processors:
         allowed = " and ".join(_PROCESSOR_NAMES[name] for name in catalogue.processors)
         message = f"{request.instance_type}; AWS has these images for instances with {allowed} only"
@@ -224,32 +226,32 @@ def _check_p2(request: ImageRequest) -> None:
         raise NoSuchImage("instanceType", message)
 
 
-def _tag(request: ImageRequest, build: Build, catalogue: Catalogue, processor: str, python: str) -> str:
+def _make_tag(request: ImageRequest, build: Build, catalogue: Catalogue, processor: str, python: str) -> str:
     if processor == "trn":
-        return _join(_version_in_tag(request, catalogue), "neuron", python, build.system)
+        return _join(_get_version_in_tag(request, catalogue), "neuron", python, build.system)
     if request.framework == "HuggingFace":
         return _join(
-            _framework_version(request)[2],
+            _get_framework_version(request)[2],
             f"transformers{request.version}",
             processor,
             python,
             build.system,
         )
     if request.library == "ModelParallelV2":
-        return _join(request.version, processor, python, _cuda(request))
+        return _join(request.version, processor, python, _get_cuda_version(request))
     tag = _join(request.version, processor, python, build.system)
     if request.library == "SMDistributed" or parse_instance_family(request.instance_type) == "p4d":
-        return _join(tag, _P4D_SYSTEMS.get(f"{request.framework.lower()}-{tag}", ""))
+        return _join(tag, _CUDA_11_SYSTEMS.get(f"{request.framework.lower()}-{tag}", ""))
     return tag
 
 
-def _version_in_tag(request: ImageRequest, catalogue: Catalogue) -> str:
+def _get_version_in_tag(request: ImageRequest, catalogue: Catalogue) -> str:
     # A tag contains the requested version, which may be an alias.
     is_known = request.version in catalogue.aliases or request.version in catalogue.versions
     return request.version if is_known else next(iter(catalogue.versions))
 
 
-def _cuda(request: ImageRequest) -> str:
+def _get_cuda_version(request: ImageRequest) -> str:
     if _CUDA_124_VERSION in request.version:
         return "cu124"
     if "p5" in request.instance_type or any(version in request.version for version in _CUDA_121_VERSIONS):
@@ -261,6 +263,6 @@ def _join(*parts: str) -> str:
     return "-".join(part for part in parts if part)
 
 
-def _unknown(part: FieldName, value: str, allowed: Iterable[str]) -> NoSuchImage:
+def _make_unknown_value_error(field: FieldName, value: str, allowed: Iterable[str]) -> NoSuchImage:
     start = f"{value!r}; AWS has no such image" if value else "none; AWS has several images"
-    return NoSuchImage(part, f"{start} for training: choose one of {', '.join(allowed)}")
+    return NoSuchImage(field, f"{start} for training: choose one of {', '.join(allowed)}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 class StorageError(Exception):
     """A download or upload failed. `reason` is a CamelCase word, `message` a sentence for the user without a full stop.
 
-    `is_retryable` is set if a later attempt may succeed without a change.
+    If `is_retryable` is set, the same request may succeed later.
     """
 
     def __init__(self, reason: str, message: str, *, is_retryable: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The commit to fetch. This module imports nothing of muster, so that the fetching process stays small."""
+"""The commit to fetch. This module imports no other module of muster, so that the process that fetches stays small."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GIT_FIELD = "spec.source.git"
 class GitFolder:
     """A folder of a commit; `path` is "" for the whole commit.
 
-    `username` is the user name for the token; None: fetch without a token.
+    `username` is the user name for the token; None means to fetch without a token.
     """
 
     url: str

@@ -24,41 +24,41 @@ class StoredObject:
 class FileObject:
     """An object, and the path of its file below a folder."""
 
-    stored: StoredObject
+    s3_object: StoredObject
     path: str
 
 
 def select_shard(objects: Iterable[FileObject], node: int, nodes: int) -> list[FileObject]:
-    """Return the node's objects. The sorted keys are distributed round-robin, so shares differ by at most one object.
+    """Return the node's objects. The nodes get the sorted keys in turn, so their numbers differ by at most one.
 
     With SageMaker's ShardedByS3Key, each instance gets "approximately 1/n" of the objects (API reference,
     S3DataSource).
     """
-    return sorted(objects, key=lambda file: file.stored.key.encode("utf-8"))[node::nodes]
+    return sorted(objects, key=lambda file: file.s3_object.key.encode("utf-8"))[node::nodes]
 
 
 def to_file_objects(objects: Sequence[StoredObject], uri: S3Uri, field: str) -> tuple[FileObject, ...]:
     """Return each object with the path of its file. Raises `StorageError` if a key can't become a file.
 
     Skips the markers that consoles create for empty folders. A path starts after the last / of the URI. A URI without a
-    final / may be a folder, too: then train/1.png in s3://b/train becomes 1.png.
+    final / may also name a folder: then train/1.png in s3://b/train becomes 1.png.
     """
     result = tuple(
-        FileObject(stored, _path(stored.key, uri.key))
-        for stored in objects
-        if stored.size or not stored.key.endswith("/")
+        FileObject(s3_object, _make_path(s3_object.key, uri.key))
+        for s3_object in objects
+        if s3_object.size or not s3_object.key.endswith("/")
     )
     for file in result:
         path_problem = file_paths.find_path_problem(file.path)
         if path_problem is not None:
-            raise _unusable(field, f"{quote(file.stored.key)} can't become a file: {path_problem}")
+            raise _make_error(field, f"{quote(file.s3_object.key)} can't become a file: {path_problem}")
     paths = [file.path for file in result]
     if len(set(paths)) < len(paths):
         duplicate = next(path for path in paths if paths.count(path) > 1)
-        raise _unusable(field, f"two keys become the file {quote(duplicate)}; name a longer prefix")
+        raise _make_error(field, f"two keys become the file {quote(duplicate)}; name a longer prefix")
     conflict = file_paths.find_file_and_folder(paths)
     if conflict is not None:
-        raise _unusable(field, f"{quote(conflict)} is an object, and other keys begin with {quote(conflict + '/')}")
+        raise _make_error(field, f"{quote(conflict)} is an object, and other keys begin with {quote(conflict + '/')}")
     return result
 
 
@@ -68,22 +68,22 @@ def check_case(result: Iterable[FileObject], field: str) -> None:
     for file in result:
         other = visited.setdefault(file.path.casefold(), file.path)
         if other != file.path:
-            raise _unusable(
+            raise _make_error(
                 field, f"{quote(other)} and {quote(file.path)} are one file here: the file system ignores case"
             )
 
 
-def no_objects_error(uri: S3Uri, field: str) -> StorageError:
+def make_no_objects_error(uri: S3Uri, field: str) -> StorageError:
     """Return the error for a URI without objects."""
     return StorageError(S3_NOT_FOUND, f"{field}: no key in bucket {uri.bucket} begins with {quote(uri.key)}")
 
 
-def _path(key: str, prefix: str) -> str:
+def _make_path(key: str, prefix: str) -> str:
     suffix = key[len(prefix) :]
     if prefix and not prefix.endswith("/") and suffix.startswith("/"):
         return suffix[1:]
     return prefix.rpartition("/")[2] + suffix
 
 
-def _unusable(field: str, reason: str) -> StorageError:
+def _make_error(field: str, reason: str) -> StorageError:
     return StorageError(S3_KEYS_UNUSABLE, f"{field}: {reason}")

@@ -33,8 +33,8 @@ class SourceArchive:
     sha256: str
     checksum: str
 
-    def place(self, folder: S3Uri) -> S3Uri:
-        """Return the archive's URI below `folder`, which depends only on the content: it is uploaded once."""
+    def get_uri(self, folder: S3Uri) -> S3Uri:
+        """Return the archive's URI below `folder`. It depends only on the content, so that muster uploads it once."""
         return folder.join_path("source", self.sha256, NAME)
 
 
@@ -56,7 +56,7 @@ class Member:
     content: Callable[[], Content]
 
 
-def members_of(files: SourceFiles) -> list[Member]:
+def make_members(files: SourceFiles) -> list[Member]:
     """Convert files in memory to members."""
     return [
         Member(path, len(file.content), file.executable, lambda content=file.content: io.BytesIO(content))  # type: ignore[misc]
@@ -64,22 +64,22 @@ def members_of(files: SourceFiles) -> list[Member]:
     ]
 
 
-def pack(members: Iterable[Member], into: BinaryIO) -> SourceArchive:
+def pack_files(members: Iterable[Member], into: BinaryIO) -> SourceArchive:
     """Write an archive of `members` to `into`. Their paths must be valid."""
     outer = _HashingWriter(into)
-    # No modification time and no name in gzip's header.
+    # gzip's header has no modification time and no name.
     with gzip.GzipFile(
         filename="", mode="wb", compresslevel=_LEVEL, fileobj=cast("BinaryIO", outer), mtime=0
     ) as compressed:
         inner = _HashingWriter(compressed)
-        # PAX headers only for values that USTAR can't represent. No times and no users.
+        # The archive has PAX headers only for values that USTAR can't represent, and no times and no users.
         with tarfile.open(fileobj=cast("BinaryIO", inner), mode="w|", format=tarfile.PAX_FORMAT) as archive:
             for member in sorted(members, key=lambda member: member.path.encode("utf-8")):
-                archive.addfile(_tar_info(member), cast("BinaryIO", member.content()))
+                archive.addfile(_make_tar_info(member), cast("BinaryIO", member.content()))
     return SourceArchive(outer.size, inner.hash.hexdigest(), b64encode(outer.hash.digest()).decode("ascii"))
 
 
-def _tar_info(member: Member) -> tarfile.TarInfo:
+def _make_tar_info(member: Member) -> tarfile.TarInfo:
     info = tarfile.TarInfo(member.path)
     info.size = member.size
     info.mode = 0o755 if member.executable else 0o644

@@ -26,7 +26,7 @@ SourceFiles = Mapping[str, SourceFile]
 """Files by their paths below the command's working directory."""
 
 
-def from_texts(texts: Mapping[str, str]) -> dict[str, SourceFile]:
+def make_files(texts: Mapping[str, str]) -> dict[str, SourceFile]:
     """Return the files whose content is in the job."""
     return {path: SourceFile(text.encode("utf-8")) for path, text in texts.items()}
 
@@ -41,24 +41,26 @@ def check_files(files: SourceFiles, origin: str) -> SourceFiles:
 def check_paths(paths: Collection[str], origin: str) -> None:
     """Raise `StorageError` if there are no files or too many, or if a path is invalid."""
     if not paths:
-        raise source_refused(origin, "it has no files")
+        raise make_source_refused_error(origin, "it has no files")
     if len(paths) > MAX_FILES:
-        raise source_refused(origin, f"it has more than {MAX_FILES} files")
+        raise make_source_refused_error(origin, f"it has more than {MAX_FILES} files")
     for path in paths:
         path_problem = file_paths.find_path_problem(path)
         if path_problem is not None:
-            raise source_refused(origin, f"{quote(path)}: {path_problem}")
+            raise make_source_refused_error(origin, f"{quote(path)}: {path_problem}")
     conflict = file_paths.find_file_and_folder(paths)
     if conflict is not None:
-        raise source_refused(origin, f"{quote(conflict)} is both a file and the folder of other files")
+        raise make_source_refused_error(origin, f"{quote(conflict)} is both a file and the folder of other files")
 
 
 def check_bytes(size: int, origin: str) -> None:
     """Raise `StorageError` if the code has more than `MAX_BYTES`."""
     if size > MAX_BYTES:
-        raise source_refused(origin, f"it has more than {MAX_BYTES // 2**20} MiB; data belongs in spec.inputs")
+        raise make_source_refused_error(
+            origin, f"it has more than {MAX_BYTES // 2**20} MiB; data belongs in spec.inputs"
+        )
 
 
-def source_refused(origin: str, reason: str) -> StorageError:
+def make_source_refused_error(origin: str, reason: str) -> StorageError:
     """Return the error for code that can't be used."""
     return StorageError(SOURCE_REFUSED, f"{origin} can't be used: {reason}")

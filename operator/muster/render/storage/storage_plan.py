@@ -44,7 +44,7 @@ class StoragePlan:
     output: str | None = None
 
     @property
-    def uploads(self) -> bool:
+    def has_uploads(self) -> bool:
         """Whether the node uploads files to S3."""
         return self.checkpoint is not None or self.output is not None
 
@@ -52,10 +52,10 @@ class StoragePlan:
     def uses_s3(self) -> bool:
         """Whether the node downloads files from S3, or uploads files to it."""
         archive = self.code is not None and self.code.archive is not None
-        return self.uploads or bool(self.channels) or archive
+        return self.has_uploads or bool(self.channels) or archive
 
 
-def storage_plan(job: Job) -> StoragePlan | None:
+def make_storage_plan(job: Job) -> StoragePlan | None:
     """Return the job's plan; None for a job without files to download or upload."""
     spec = job.spec
     channels = tuple(
@@ -67,14 +67,14 @@ def storage_plan(job: Job) -> StoragePlan | None:
         job=job.metadata.name,
         nodes=spec.max_nodes,
         channels=channels,
-        code=_code(job),
+        code=_make_code_plan(job),
         checkpoint=spec.checkpoint.s3 if spec.checkpoint is not None else None,
         output=spec.output.s3 if spec.output is not None else None,
     )
     return plan if plan.uses_s3 or plan.code is not None else None
 
 
-def _code(job: Job) -> CodePlan | None:
+def _make_code_plan(job: Job) -> CodePlan | None:
     source = job.spec.source
     if source is None:
         return None
@@ -83,11 +83,11 @@ def _code(job: Job) -> CodePlan | None:
     if source.config_map is not None:
         return CodePlan(config_map=source.config_map.name)
     if source.git is not None:
-        return CodePlan(git=git_folder(source.git))
+        return CodePlan(git=make_git_folder(source.git))
     return CodePlan(archive=source.s3.uri if source.s3 is not None else None)
 
 
-def git_folder(git: GitSource) -> GitFolder:
+def make_git_folder(git: GitSource) -> GitFolder:
     """Return the commit to fetch. The user name is set only with a token."""
     username = None if git.secret_key_ref is None else git.username or DEFAULT_USERNAME
     return GitFolder(git.url, git.commit, git.path, username)
@@ -96,11 +96,11 @@ def git_folder(git: GitSource) -> GitFolder:
 _JSON = TypeAdapter(StoragePlan)
 
 
-def to_json(plan: StoragePlan) -> str:
+def encode_plan(plan: StoragePlan) -> str:
     """Encode the plan as JSON."""
     return _JSON.dump_json(plan, exclude_defaults=True).decode("utf-8")
 
 
-def from_json(text: bytes) -> StoragePlan:
-    """Decode the result of `to_json`. Raises `ValueError`."""
+def decode_plan(text: bytes) -> StoragePlan:
+    """Decode the result of `encode_plan`. Raises `ValueError`."""
     return _JSON.validate_json(text)

@@ -55,7 +55,7 @@ def exit_with_parent(parent: int) -> None:
         raise SystemExit(1)
 
 
-def confine(limits: Limits) -> bool:
+def apply_limits(limits: Limits) -> bool:
     """Set `limits` and restrict the access to files; return whether the kernel supports the restriction."""
     os.nice(_NICENESS)
     # The kernel's signal at the soft limit identifies the exceeded limit.
@@ -70,10 +70,10 @@ def confine(limits: Limits) -> bool:
         _, hard = resource.getrlimit(resource_kind)
         hard_limit = limit + margin if hard == resource.RLIM_INFINITY else min(limit + margin, hard)
         resource.setrlimit(resource_kind, (min(limit, hard_limit), hard_limit))
-    return restrict_file_access(_readable_paths())
+    return restrict_file_access(_list_readable_paths())
 
 
-def _readable_paths() -> list[Path]:
+def _list_readable_paths() -> list[Path]:
     python_paths = (
         os.environ.get("SSL_CERT_FILE"),
         os.environ.get("SSL_CERT_DIR"),

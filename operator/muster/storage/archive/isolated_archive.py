@@ -16,8 +16,8 @@ from typing import BinaryIO
 from muster.render.storage.errors import GIT_TOO_SLOW, StorageError
 from muster.render.storage.git_folder import GIT_FIELD
 from muster.render.storage.source_archive import SourceArchive
-from muster.render.storage.source_files import source_refused
-from muster.storage.archive.messages import ArchiveRequest, ArchiveResponse, request_to_json, response_from_json
+from muster.render.storage.source_files import make_source_refused_error
+from muster.storage.archive.messages import ArchiveRequest, ArchiveResponse, decode_response, encode_request
 
 _MODULE = "muster.storage.archive.process"
 
@@ -42,10 +42,10 @@ async def make_archive(request: ArchiveRequest, archive_file: BinaryIO) -> Sourc
         process = await _start_process(pack_file, objects_file, archive_file)
         try:
             async with asyncio.timeout(request.limits.seconds):
-                text = await _read_response(process, request_to_json(request))
+                text = await _read_response(process, encode_request(request))
                 status = await process.wait()
         except TimeoutError:
-            raise _timeout_error(request) from None
+            raise _make_timeout_error(request) from None
         finally:
             await _kill(process)
     return _parse_response(request, text, status)
@@ -61,13 +61,13 @@ async def _start_process(*files: BinaryIO) -> asyncio.subprocess.Process:
         stdout=PIPE,
         stderr=DEVNULL,
         cwd="/",
-        env=_environment(os.environ),
+        env=_make_environment(os.environ),
         pass_fds=descriptors,
         start_new_session=True,
     )
 
 
-def _environment(variables: Mapping[str, str]) -> dict[str, str]:
+def _make_environment(variables: Mapping[str, str]) -> dict[str, str]:
     # Each arena of glibc takes 64 MiB of address space, so allow only one arena.
     return {**{name: variables[name] for name in _INHERITED_VARIABLES if name in variables}, "MALLOC_ARENA_MAX": "1"}
 
@@ -95,13 +95,13 @@ async def _kill(process: asyncio.subprocess.Process) -> None:
 
 def _parse_response(request: ArchiveRequest, text: bytes, status: int) -> SourceArchive:
     try:
-        response = response_from_json(text)
+        response = decode_response(text)
     except ValueError:
-        raise _killed_error(request, status) from None
+        raise _make_killed_error(request, status) from None
     _log_problems_once(response)
     if response.archive is not None and status == 0:
         return response.archive
-    raise response.problem or _killed_error(request, status)
+    raise response.problem or _make_killed_error(request, status)
 
 
 def _log_problems_once(response: ArchiveResponse) -> None:
@@ -116,15 +116,15 @@ def _log_problems_once(response: ArchiveResponse) -> None:
         )
 
 
-def _timeout_error(request: ArchiveRequest) -> StorageError:
+def _make_timeout_error(request: ArchiveRequest) -> StorageError:
     minutes = f"{request.limits.seconds / 60:.3g} minutes"
     return StorageError(GIT_TOO_SLOW, f"{GIT_FIELD}: fetching and archiving the commit took more than {minutes}")
 
 
-def _killed_error(request: ArchiveRequest, status: int) -> StorageError:
+def _make_killed_error(request: ArchiveRequest, status: int) -> StorageError:
     if status == -signal.SIGXCPU:
-        return source_refused(
+        return make_source_refused_error(
             GIT_FIELD, f"reading the commit takes more than {request.limits.cpu_seconds} s of processor time"
         )
     cause = signal.Signals(-status).name if -status in set(signal.Signals) else f"exit code {status}"
-    return source_refused(GIT_FIELD, f"the process that read the commit ended with {cause}")
+    return make_source_refused_error(GIT_FIELD, f"the process that read the commit ended with {cause}")

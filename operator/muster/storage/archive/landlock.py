@@ -43,8 +43,8 @@ class _PathBeneath(ctypes.Structure):
 def restrict_file_access(paths: Iterable[Path]) -> bool:
     """Allow this thread and its children to open only `paths` and files below them, and only for reading.
 
-    Also forbid to listen, to signal other processes, and to start programs. Open files remain open. Return False if
-    the kernel has no Landlock. Raises `OSError`.
+    Also forbid them to listen, to signal other processes, and to start programs. Open files remain open. Return False
+    if the kernel has no Landlock. Raises `OSError`.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(_CREATE_RULESET, None, 0, _GET_VERSION) if sys.platform == "linux" else -1

@@ -17,7 +17,7 @@ from muster.storage.git.address_policy import AddressPolicy
 
 @dataclass(frozen=True)
 class ArchiveRequest:
-    """A request for an archive of a commit, with additional files. `fetch_seconds` limits the time for the fetch."""
+    """A request for an archive of a commit and of the files `added`. `fetch_seconds` limits the time for the fetch."""
 
     repository: GitFolder
     limits: Limits
@@ -29,7 +29,7 @@ class ArchiveRequest:
 
 @dataclass(frozen=True)
 class ArchiveResponse:
-    """One of `archive`, `problem` and `traceback` is set. `confined`: Landlock restricts the process."""
+    """One of `archive`, `problem` and `traceback` is set. `confined` is set if Landlock restricts the process."""
 
     confined: bool
     archive: SourceArchive | None = None
@@ -37,7 +37,7 @@ class ArchiveResponse:
     traceback: str | None = None
 
 
-def request_to_json(request: ArchiveRequest) -> bytes:
+def encode_request(request: ArchiveRequest) -> bytes:
     """Encode the request."""
     added = {path: b64encode(content).decode("ascii") for path, content in request.added.items()}
     fields = {
@@ -51,8 +51,8 @@ def request_to_json(request: ArchiveRequest) -> bytes:
     return json.dumps(fields).encode("ascii")
 
 
-def request_from_json(text: bytes) -> ArchiveRequest:
-    """Decode the text from `request_to_json`."""
+def decode_request(text: bytes) -> ArchiveRequest:
+    """Decode the text from `encode_request`."""
     fields: dict[str, Any] = json.loads(text)
     return ArchiveRequest(
         repository=GitFolder(**fields["repository"]),
@@ -64,7 +64,7 @@ def request_from_json(text: bytes) -> ArchiveRequest:
     )
 
 
-def response_to_json(response: ArchiveResponse) -> bytes:
+def encode_response(response: ArchiveResponse) -> bytes:
     """Encode the response."""
     problem = response.problem
     fields = {
@@ -78,8 +78,8 @@ def response_to_json(response: ArchiveResponse) -> bytes:
     return json.dumps(fields).encode("ascii")
 
 
-def response_from_json(text: bytes) -> ArchiveResponse:
-    """Decode the text from `response_to_json`. Raises `ValueError` for other text from a compromised process."""
+def decode_response(text: bytes) -> ArchiveResponse:
+    """Decode the text from `encode_response`. Raises `ValueError` for other text from a compromised process."""
     try:
         fields: dict[str, Any] = json.loads(text)
         archive, problem = fields["archive"], fields["problem"]

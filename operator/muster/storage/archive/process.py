@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from muster.api.document import quote
 from muster.render.storage.errors import StorageError
 from muster.render.storage.git_folder import GIT_FIELD
-from muster.render.storage.source_archive import Member, SourceArchive, members_of, pack
-from muster.render.storage.source_files import SourceFile, source_refused
-from muster.storage.archive.confinement import confine, exit_with_parent
-from muster.storage.archive.messages import ArchiveRequest, ArchiveResponse, request_from_json, response_to_json
+from muster.render.storage.source_archive import Member, SourceArchive, make_members, pack_files
+from muster.render.storage.source_files import SourceFile, make_source_refused_error
+from muster.storage.archive.confinement import apply_limits, exit_with_parent
+from muster.storage.archive.messages import ArchiveRequest, ArchiveResponse, decode_request, encode_response
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -30,15 +30,15 @@ def main(arguments: list[str]) -> None:
     """Fetch and archive a commit; `arguments` are the parent's process id and the descriptors of the three files."""
     parent, *descriptors = map(int, arguments)
     exit_with_parent(parent)
-    request = request_from_json(sys.stdin.buffer.read())
-    confined = confine(request.limits)
+    request = decode_request(sys.stdin.buffer.read())
+    confined = apply_limits(request.limits)
     with (
         os.fdopen(descriptors[0], "r+b") as pack_file,
         os.fdopen(descriptors[1], "r+b", buffering=0) as objects,
         os.fdopen(descriptors[2], "wb") as archive,
     ):
         response = _respond(request, confined, pack_file, objects, archive)
-    sys.stdout.buffer.write(response_to_json(response))
+    sys.stdout.buffer.write(encode_response(response))
 
 
 def _respond(
@@ -53,10 +53,11 @@ def _respond(
     except StorageError as problem:
         return ArchiveResponse(confined, problem=problem)
     except (MemoryError, RecursionError):
-        return ArchiveResponse(confined, problem=_memory_error(request))
+        return ArchiveResponse(confined, problem=_make_memory_error(request))
     except OSError as error:
         return ArchiveResponse(
-            confined, problem=source_refused(GIT_FIELD, f"the archive can't be written: {error.strerror or error}")
+            confined,
+            problem=make_source_refused_error(GIT_FIELD, f"the archive can't be written: {error.strerror or error}"),
         )
     except Exception:  # noqa: BLE001 - the operator logs it
         return ArchiveResponse(confined, traceback=traceback.format_exc()[-_MAX_TRACEBACK_CHARS:])
@@ -64,11 +65,11 @@ def _respond(
         # dulwich parses trees in Rust, which panics if there is no memory.
         if type(error).__name__ != "PanicException":
             raise
-        return ArchiveResponse(confined, problem=_memory_error(request))
+        return ArchiveResponse(confined, problem=_make_memory_error(request))
 
 
-def _memory_error(request: ArchiveRequest) -> StorageError:
-    return source_refused(
+def _make_memory_error(request: ArchiveRequest) -> StorageError:
+    return make_source_refused_error(
         GIT_FIELD, f"reading the commit takes more than {request.limits.memory_bytes // 2**20} MiB of memory"
     )
 
@@ -78,24 +79,26 @@ def _build_archive(
 ) -> SourceArchive:
     from muster.storage.git.connections import TimedConnections
     from muster.storage.git.objects import GitObjects
-    from muster.storage.git.source import FetchOptions, commit_files, download
+    from muster.storage.git.source import FetchOptions, download_commit, list_commit_files
 
-    download(
+    download_commit(
         request.repository,
         FetchOptions(TimedConnections(request.fetch_seconds), request.address_policy, request.token),
         pack_file,
     )
     objects = GitObjects(objects_file)
-    files = commit_files(request.repository, pack_file, objects)
+    files = list_commit_files(request.repository, pack_file, objects)
     duplicate = min(files.keys() & request.added.keys(), default=None)
     if duplicate is not None:
-        raise source_refused("spec.source", f"{quote(duplicate)} is the name of a file that muster adds; rename it")
+        raise make_source_refused_error(
+            "spec.source", f"{quote(duplicate)} is the name of a file that muster adds; rename it"
+        )
     repository_files = [
         Member(path, file.location.size, file.executable, lambda location=file.location: objects.open(location))  # type: ignore[misc]
         for path, file in files.items()
     ]
-    added_files = members_of({path: SourceFile(content) for path, content in request.added.items()})
-    return pack([*repository_files, *added_files], archive)
+    added_files = make_members({path: SourceFile(content) for path, content in request.added.items()})
+    return pack_files([*repository_files, *added_files], archive)
 
 
 if __name__ == "__main__":

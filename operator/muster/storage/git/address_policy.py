@@ -31,7 +31,7 @@ def check_address(address: str, host: str, policy: AddressPolicy) -> None:
     """Raise `AddressRefused` if `policy` does not allow a connection to `host` at this address."""
     if policy is AddressPolicy.ANY:
         return
-    for ip in _effective_addresses(address):
+    for ip in _list_effective_addresses(address):
         if _is_local(ip):
             raise AddressRefused(f"{host} is a loopback, link-local or multicast address")
         if policy is AddressPolicy.PUBLIC and not ip.is_global:
@@ -41,7 +41,7 @@ def check_address(address: str, host: str, policy: AddressPolicy) -> None:
             )
 
 
-def _effective_addresses(address: str) -> tuple[IPv4Address | IPv6Address, ...]:
+def _list_effective_addresses(address: str) -> tuple[IPv4Address | IPv6Address, ...]:
     """Return the address, and the IPv4 address that it contains, if any."""
     # Remove the zone, which is the name of an interface.
     ip = ip_address(address.partition("%")[0])

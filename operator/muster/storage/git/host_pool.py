@@ -28,19 +28,18 @@ def open_pool(
     """Open a pool for the host of `url`, which connects to addresses that `policy` allows, or to a proxy.
 
     The environment sets the proxy. A proxy resolves host names itself, so muster then checks only an IP address in
-    `url`.
-    Raises `AddressRefused`. Redirects raise `RedirectRefused`.
+    `url`. Raises `AddressRefused`. Redirects raise `RedirectRefused`.
     """
     pool = default_urllib3_manager(
         None, base_url=url, pool_manager_cls=_SingleHostPool, proxy_manager_cls=_SingleHostProxyPool
     )
     if not isinstance(pool, _SingleHostPool):
         raise TypeError(f"dulwich created a {type(pool).__name__}")
-    pool.origin, pool.responses = _origin(url), []
+    pool.origin, pool.responses = _get_origin(url), []
     if isinstance(pool, _SingleHostProxyPool):
         _check_literal(url, policy)
         policy = AddressPolicy.ANY
-    pool.pool_classes_by_scheme = _pool_classes(connections, policy)
+    pool.pool_classes_by_scheme = _make_pool_classes(connections, policy)
     try:
         yield pool
     finally:
@@ -50,7 +49,9 @@ def open_pool(
         pool.clear()
 
 
-def _pool_classes(connections: TimedConnections, policy: AddressPolicy) -> dict[str, type[urllib3.HTTPConnectionPool]]:
+def _make_pool_classes(
+    connections: TimedConnections, policy: AddressPolicy
+) -> dict[str, type[urllib3.HTTPConnectionPool]]:
     class Plain(HTTPConnection):
         def _new_conn(self) -> socket.socket:
             return connections.connect(self.host, self.port, policy)
@@ -79,7 +80,7 @@ class _SingleHostPool(urllib3.PoolManager):
     responses: list[urllib3.BaseHTTPResponse]
 
     def urlopen(self, method: str, url: str, redirect: bool = True, **kw: Any) -> urllib3.BaseHTTPResponse:  # type: ignore[override]  # noqa: ARG002, FBT001, FBT002 - urllib3's own
-        if _origin(url) != self.origin:
+        if _get_origin(url) != self.origin:
             raise RedirectRefused(f"the host redirects to another host, {quote(urlsplit(url).netloc)}")
         response = super().urlopen(method, url, redirect=False, **kw)
         self.responses.append(response)
@@ -93,6 +94,6 @@ class _SingleHostProxyPool(_SingleHostPool, urllib3.ProxyManager):
     pass
 
 
-def _origin(url: str) -> tuple[str, str]:
+def _get_origin(url: str) -> tuple[str, str]:
     address = urlsplit(url)
     return address.scheme, address.netloc

@@ -12,7 +12,7 @@ from typing import BinaryIO, Self
 from dulwich.objects import Commit, ObjectID, Tree
 
 from muster.render.storage.git_folder import GIT_FIELD
-from muster.render.storage.source_files import source_refused
+from muster.render.storage.source_files import make_source_refused_error
 
 CHUNK_BYTES = 2**18
 """The size of a chunk in memory."""
@@ -78,7 +78,7 @@ class GitObjects:
         """Return the position of the object; None if it is missing."""
         return self._locations.get(name)
 
-    def chunks(self, offset: int, size: int) -> Iterator[bytes]:
+    def read_chunks(self, offset: int, size: int) -> Iterator[bytes]:
         """Read `size` bytes at `offset`, in chunks."""
         while size > 0:
             chunk = os.pread(self._fd, min(size, CHUNK_BYTES), offset)
@@ -91,27 +91,29 @@ class GitObjects:
         """Open an object's content for reading in chunks."""
         return ObjectContent(self._fd, location)
 
-    def content(self, location: ObjectLocation) -> bytes:
+    def read_content(self, location: ObjectLocation) -> bytes:
         """Read an object's content into memory."""
-        return b"".join(self.chunks(location.offset, location.size))
+        return b"".join(self.read_chunks(location.offset, location.size))
 
-    def commit(self, name: ObjectID) -> Commit | None:
+    def read_commit(self, name: ObjectID) -> Commit | None:
         """Return the commit; None if it is missing. Raises `StorageError`, and the errors of dulwich's parser."""
-        content = self._parsed(name, COMMIT)
+        content = self._read_parsable(name, COMMIT)
         return None if content is None else Commit.from_string(content)
 
-    def tree(self, name: ObjectID) -> Tree | None:
+    def read_tree(self, name: ObjectID) -> Tree | None:
         """Return the tree; None if it is missing. Raises `StorageError`, and the errors of dulwich's parser."""
-        content = self._parsed(name, TREE)
+        content = self._read_parsable(name, TREE)
         return None if content is None else Tree.from_string(content)
 
-    def _parsed(self, name: ObjectID, kind: int) -> bytes | None:
+    def _read_parsable(self, name: ObjectID, kind: int) -> bytes | None:
         location = self._locations.get(name)
         if location is None or location.kind != kind:
             return None
         if location.size > MAX_PARSED_BYTES:
-            raise source_refused(GIT_FIELD, f"the list of a folder has more than {MAX_PARSED_BYTES // 2**20} MiB")
-        return self.content(location)
+            raise make_source_refused_error(
+                GIT_FIELD, f"the list of a folder has more than {MAX_PARSED_BYTES // 2**20} MiB"
+            )
+        return self.read_content(location)
 
     def _append(self, chunk: bytes) -> None:
         view = memoryview(chunk)

@@ -13,7 +13,7 @@ from typing import BinaryIO, TypeAlias
 
 from dulwich.objects import ObjectID
 
-from muster.storage.git.delta import Delta, apply_delta, result_size
+from muster.storage.git.delta import Delta, apply_delta, read_result_size
 from muster.storage.git.objects import CHUNK_BYTES, GitObjects
 
 _CHUNK_BYTES = 2**14
@@ -68,7 +68,7 @@ class _Unpacker:
         if kind == _OFS_DELTA:
             base = entry_offset - _read_base_distance(reader)
         elif kind == _REF_DELTA:
-            base = ObjectID(reader.take(_NAME_BYTES).hex().encode("ascii"))
+            base = ObjectID(reader.read(_NAME_BYTES).hex().encode("ascii"))
         else:
             raise ValueError("the pack has an entry of an unknown kind")
         delta = Delta(*self._objects.store(self._decompress(size)))
@@ -83,8 +83,8 @@ class _Unpacker:
             if base is None:
                 raise KeyError(name)
             for delta in (*self._waiting.pop(offset, ()), *self._waiting.pop(name, ())):
-                size = result_size(self._objects, delta.delta, base)
-                self._take(size)
+                size = read_result_size(self._objects, delta.delta, base)
+                self._count_bytes(size)
                 pending.append(
                     (
                         delta.entry_offset,
@@ -96,10 +96,10 @@ class _Unpacker:
 
     def _decompress(self, size: int) -> Iterator[bytes]:
         """Decompress the next stream. `size` is its unpacked size, as the pack states it."""
-        self._take(size)
+        self._count_bytes(size)
         stream, data = zlib.decompressobj(), b""
         while not stream.eof:
-            data = data or self._reader.chunk()
+            data = data or self._reader.read_chunk()
             try:
                 out = stream.decompress(data, CHUNK_BYTES)
             except zlib.error as error:
@@ -109,9 +109,9 @@ class _Unpacker:
             if size < 0:
                 raise TooLarge
             yield out
-        self._reader.give_back(stream.unused_data)
+        self._reader.unread(stream.unused_data)
 
-    def _take(self, size: int) -> None:
+    def _count_bytes(self, size: int) -> None:
         self._remaining_bytes -= size
         if self._remaining_bytes < 0:
             raise TooLarge
@@ -126,10 +126,10 @@ class _PendingDelta:
 
 
 def _read_kind_and_size(reader: _Reader) -> tuple[int, int]:
-    byte = reader.byte()
+    byte = reader.read_byte()
     kind, size, shift = byte >> 4 & 7, byte & 15, 4
     while byte & _CONTINUATION_BIT:
-        byte = reader.byte()
+        byte = reader.read_byte()
         size |= (byte & ~_CONTINUATION_BIT) << shift
         shift += 7
     return kind, size
@@ -137,10 +137,10 @@ def _read_kind_and_size(reader: _Reader) -> tuple[int, int]:
 
 def _read_base_distance(reader: _Reader) -> int:
     """Read the distance to the entry of a delta's base."""
-    byte = reader.byte()
+    byte = reader.read_byte()
     number = byte & ~_CONTINUATION_BIT
     while byte & _CONTINUATION_BIT:
-        byte = reader.byte()
+        byte = reader.read_byte()
         number = (number + 1 << 7) | byte & ~_CONTINUATION_BIT
     return number
 
@@ -151,31 +151,31 @@ class _Reader:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._chunk = b""
-        self._used = 0
+        self._position = 0
 
     @property
     def position(self) -> int:
-        return self._file.tell() - len(self._chunk) + self._used
+        return self._file.tell() - len(self._chunk) + self._position
 
-    def chunk(self) -> bytes:
-        chunk = self._chunk[self._used :]
-        self._chunk, self._used = b"", 0
-        return chunk or self._read()
+    def read_chunk(self) -> bytes:
+        chunk = self._chunk[self._position :]
+        self._chunk, self._position = b"", 0
+        return chunk or self._read_chunk()
 
-    def take(self, count: int) -> bytes:
-        while len(self._chunk) - self._used < count:
-            self.give_back(self._chunk[self._used :] + self._read())
-        data = self._chunk[self._used : self._used + count]
-        self._used += count
+    def read(self, count: int) -> bytes:
+        while len(self._chunk) - self._position < count:
+            self.unread(self._chunk[self._position :] + self._read_chunk())
+        data = self._chunk[self._position : self._position + count]
+        self._position += count
         return data
 
-    def byte(self) -> int:
-        return self.take(1)[0]
+    def read_byte(self) -> int:
+        return self.read(1)[0]
 
-    def give_back(self, data: bytes) -> None:
-        self._chunk, self._used = data, 0
+    def unread(self, data: bytes) -> None:
+        self._chunk, self._position = data, 0
 
-    def _read(self) -> bytes:
+    def _read_chunk(self) -> bytes:
         chunk = self._file.read(_CHUNK_BYTES)
         if not chunk:
             raise ValueError("the pack ends in the middle of an object")

@@ -37,7 +37,7 @@ from muster.render.storage.source_files import (
     SourceFile,
     check_bytes,
     check_paths,
-    source_refused,
+    make_source_refused_error,
 )
 from muster.storage.git.address_policy import AddressPolicy, AddressRefused
 from muster.storage.git.connections import TimedConnections
@@ -87,15 +87,15 @@ class FetchOptions:
 def fetch_commit(repository: GitFolder, token: str | None = None) -> dict[str, SourceFile]:
     """Return the commit's files below `repository.path`, in memory. Raises `StorageError`. Blocks the thread."""
     with TemporaryFile() as pack, closing(GitObjects.in_temporary_file()) as objects:
-        download(repository, FetchOptions(TimedConnections(FETCH_SECONDS), token=token), pack)
-        files = commit_files(repository, pack, objects)
-        return {path: SourceFile(objects.content(file.location), file.executable) for path, file in files.items()}
+        download_commit(repository, FetchOptions(TimedConnections(FETCH_SECONDS), token=token), pack)
+        files = list_commit_files(repository, pack, objects)
+        return {path: SourceFile(objects.read_content(file.location), file.executable) for path, file in files.items()}
 
 
-def download(repository: GitFolder, options: FetchOptions, pack: BinaryIO) -> None:
+def download_commit(repository: GitFolder, options: FetchOptions, pack: BinaryIO) -> None:
     """Fetch the commit, without its ancestors, and write it to `pack`. Raises `StorageError`. Blocks the thread."""
     if options.token is not None and urlsplit(repository.url).scheme != "https":
-        raise source_refused(f"{GIT_FIELD}.url", "muster sends a token only over https")
+        raise make_source_refused_error(f"{GIT_FIELD}.url", "muster sends a token only over https")
     connections = options.connections
     with _translate_errors(repository, options), connections:
         _fetch(repository, options, pack)
@@ -103,15 +103,15 @@ def download(repository: GitFolder, options: FetchOptions, pack: BinaryIO) -> No
         connections.check()
 
 
-def commit_files(repository: GitFolder, pack: BinaryIO, objects: GitObjects) -> dict[str, TreeFile]:
+def list_commit_files(repository: GitFolder, pack: BinaryIO, objects: GitObjects) -> dict[str, TreeFile]:
     """Return the files below `repository.path` of a downloaded commit. Raises `StorageError`. Blocks the thread."""
     with _translate_errors(repository):
         # A host without the commit sends an empty pack.
         if pack.tell():
             unpack(pack, objects, MAX_UNPACKED_BYTES, MAX_OBJECTS)
-        commit = objects.commit(_object_id(repository))
+        commit = objects.read_commit(_make_object_id(repository))
         if commit is None:
-            raise _missing_commit_error(repository)
+            raise _make_missing_commit_error(repository)
         return _list_files(objects, find_tree(objects, commit.tree, repository.path, GIT_FIELD))
 
 
@@ -121,24 +121,26 @@ def _translate_errors(repository: GitFolder, options: FetchOptions | None = None
         yield
     except _FETCH_ERRORS as error:
         if options is not None and options.connections.is_closed:
-            raise timeout_error(repository, options.connections.seconds) from None
+            raise make_timeout_error(repository, options.connections.seconds) from None
         raise _remove_token(_describe_problem(repository, error), repository, options) from None
 
 
 def _describe_problem(repository: GitFolder, error: Exception) -> StorageError:
     address = _find_address_error(error)
     if address is not None:
-        return source_refused(f"{GIT_FIELD}.url", str(address))
+        return make_source_refused_error(f"{GIT_FIELD}.url", str(address))
     if isinstance(error, HTTPUnauthorized) or "unexpected http resp 403" in str(error):
-        return _access_denied_error(repository)
+        return _make_access_denied_error(repository)
     if isinstance(error, NotGitRepository):
         access = "without a token" if repository.username is None else "with this token"
-        return _unreachable_error(repository, f"no repository at this URL can be read {access}")
+        return _make_unreachable_error(repository, f"no repository at this URL can be read {access}")
     if isinstance(error, TooLarge):
-        return source_refused(GIT_FIELD, f"the commit has more than {MAX_BYTES // 2**20} MiB or {MAX_FILES} files")
+        return make_source_refused_error(
+            GIT_FIELD, f"the commit has more than {MAX_BYTES // 2**20} MiB or {MAX_FILES} files"
+        )
     if "not our ref" in str(error):
-        return _missing_commit_error(repository)
-    return _unreachable_error(repository, _innermost_message(error))
+        return _make_missing_commit_error(repository)
+    return _make_unreachable_error(repository, _find_innermost_message(error))
 
 
 def _remove_token(problem: StorageError, repository: GitFolder, options: FetchOptions | None) -> StorageError:
@@ -166,7 +168,7 @@ def _find_address_error(error: BaseException) -> AddressRefused | None:
     return None
 
 
-def _innermost_message(error: BaseException) -> str:
+def _find_innermost_message(error: BaseException) -> str:
     # urllib3's message describes only the request and its retries.
     while isinstance(error.__cause__, urllib3.exceptions.HTTPError):
         error = error.__cause__
@@ -185,7 +187,7 @@ def _fetch(repository: GitFolder, options: FetchOptions, pack: BinaryIO) -> None
             # A "dumb" server may direct clients to other URLs for the files.
             if client.dumb:
                 raise GitProtocolError("the URL is a folder of files, not a git server")
-            return [_object_id(repository)]
+            return [_make_object_id(repository)]
 
         walker = ObjectStoreGraphWalker([], lambda _: [], shallow=set())
         # With protocol version 2, a server may direct clients to other URLs.
@@ -217,7 +219,7 @@ class _Client(Urllib3HttpGitClient):
             data = read(size)
             self._received_bytes += len(data)
             if self._received_bytes - self._pack.tell() > MAX_OVERHEAD_BYTES:
-                raise source_refused(
+                raise make_source_refused_error(
                     GIT_FIELD, f"the host sends more than {MAX_OVERHEAD_BYTES // 2**20} MiB in addition to the commit"
                 )
             return data
@@ -228,7 +230,7 @@ class _Client(Urllib3HttpGitClient):
 def _limit_size(pack: BinaryIO) -> Callable[[bytes], int]:
     def write(data: bytes) -> int:
         if pack.tell() + len(data) > MAX_PACK_BYTES:
-            raise source_refused(GIT_FIELD, f"the commit has more than {MAX_PACK_BYTES // 2**20} MiB")
+            raise make_source_refused_error(GIT_FIELD, f"the commit has more than {MAX_PACK_BYTES // 2**20} MiB")
         return pack.write(data)
 
     return write
@@ -241,32 +243,32 @@ def _list_files(objects: GitObjects, tree: ObjectID) -> dict[str, TreeFile]:
         size += file.location.size
         check_bytes(size, GIT_FIELD)
         if len(files) == MAX_FILES:
-            raise source_refused(GIT_FIELD, f"the commit has more than {MAX_FILES} files")
+            raise make_source_refused_error(GIT_FIELD, f"the commit has more than {MAX_FILES} files")
         problem = file_paths.find_path_problem(path)
         if problem is not None:
-            raise source_refused(GIT_FIELD, f"{quote(path)}: {problem}")
+            raise make_source_refused_error(GIT_FIELD, f"{quote(path)}: {problem}")
         files[path] = file
     check_paths(files, GIT_FIELD)
     return files
 
 
-def _object_id(repository: GitFolder) -> ObjectID:
+def _make_object_id(repository: GitFolder) -> ObjectID:
     return ObjectID(repository.commit.encode("ascii"))
 
 
-def _missing_commit_error(repository: GitFolder) -> StorageError:
+def _make_missing_commit_error(repository: GitFolder) -> StorageError:
     message = f"{repository.url} has no commit {repository.commit}; push it, or correct the hash"
     return StorageError(GIT_COMMIT_NOT_FOUND, f"{GIT_FIELD}.commit: {message}")
 
 
-def timeout_error(repository: GitFolder, seconds: float) -> StorageError:
+def make_timeout_error(repository: GitFolder, seconds: float) -> StorageError:
     """Return the error for a host that has not sent the commit after `seconds`."""
     host = quote(urlsplit(repository.url).netloc)
     message = f"{host} took more than {seconds / 60:.3g} minutes to send the commit"
     return StorageError(GIT_TOO_SLOW, f"{GIT_FIELD}: {message}; use a faster host, or spec.source.s3")
 
 
-def _access_denied_error(repository: GitFolder) -> StorageError:
+def _make_access_denied_error(repository: GitFolder) -> StorageError:
     if repository.username is None:
         message = "the host requires a token; put it in a Secret and set secretKeyRef"
     else:
@@ -274,5 +276,5 @@ def _access_denied_error(repository: GitFolder) -> StorageError:
     return StorageError(GIT_ACCESS_DENIED, f"{GIT_FIELD}: {repository.url} can't be fetched: {message}")
 
 
-def _unreachable_error(repository: GitFolder, why: str) -> StorageError:
+def _make_unreachable_error(repository: GitFolder, why: str) -> StorageError:
     return StorageError(GIT_UNREACHABLE, f"{GIT_FIELD}: {repository.url} can't be fetched: {quote(why)}")

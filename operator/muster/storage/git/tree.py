@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dulwich.objects import ObjectID, Tree, TreeEntry
 
 from muster.api.document import quote
-from muster.render.storage.source_files import MAX_FILES, source_refused
+from muster.render.storage.source_files import MAX_FILES, make_source_refused_error
 from muster.storage.git.objects import BLOB, GitObjects, ObjectLocation
 
 _MAX_DEPTH = 64
@@ -32,57 +32,57 @@ def find_tree(objects: GitObjects, tree: ObjectID, path: str, origin: str) -> Ob
         entries = {entry.path: entry for entry in _read_tree(objects, tree, origin).iteritems()}
         entry = entries.get(part.encode("utf-8"))
         if entry is None or not stat.S_ISDIR(entry.mode):
-            raise source_refused(f"{origin}.path", f"the commit has no folder {quote(path)}")
+            raise make_source_refused_error(f"{origin}.path", f"the commit has no folder {quote(path)}")
         tree = entry.sha
     return tree
 
 
 def list_files(objects: GitObjects, tree: ObjectID, origin: str) -> Iterator[tuple[str, TreeFile]]:
     """Yield every file of `tree` with its path. Raises `StorageError` for links and submodules."""
-    return _Walk(objects, origin).below(tree, "", _MAX_DEPTH)
+    return _TreeWalk(objects, origin).list_files(tree, "", _MAX_DEPTH)
 
 
 @dataclass
-class _Walk:
+class _TreeWalk:
     """A walk through a tree, with the number of visited folders."""
 
     objects: GitObjects
     origin: str
     folders: int = 0
 
-    def below(self, tree: ObjectID, folder: str, depth: int) -> Iterator[tuple[str, TreeFile]]:
+    def list_files(self, tree: ObjectID, folder: str, depth: int) -> Iterator[tuple[str, TreeFile]]:
         origin = self.origin
         if depth == 0:
-            raise source_refused(origin, f"folders are nested more than {_MAX_DEPTH} levels deep")
+            raise make_source_refused_error(origin, f"folders are nested more than {_MAX_DEPTH} levels deep")
         # Count folders, because a folder may contain another folder many times, at each of sixty levels.
         self.folders += 1
         if self.folders > _MAX_FOLDERS:
-            raise source_refused(origin, f"the commit has more than {_MAX_FOLDERS} folders")
+            raise make_source_refused_error(origin, f"the commit has more than {_MAX_FOLDERS} folders")
         for entry in _read_tree(self.objects, tree, origin).iteritems(name_order=True):
             path = folder + _decode_name(entry.path, origin)
             if stat.S_ISDIR(entry.mode):
-                yield from self.below(entry.sha, f"{path}/", depth - 1)
+                yield from self.list_files(entry.sha, f"{path}/", depth - 1)
             else:
-                yield path, self._file(entry, path)
+                yield path, self._make_file(entry, path)
 
-    def _file(self, entry: TreeEntry, path: str) -> TreeFile:
+    def _make_file(self, entry: TreeEntry, path: str) -> TreeFile:
         if stat.S_ISLNK(entry.mode):
             # A link could lead out of the folder.
-            raise source_refused(self.origin, f"{quote(path)} is a symbolic link; replace it with the file")
+            raise make_source_refused_error(self.origin, f"{quote(path)} is a symbolic link; replace it with the file")
         if not stat.S_ISREG(entry.mode):
-            raise source_refused(
+            raise make_source_refused_error(
                 self.origin, f"{quote(path)} is a submodule, and the commit does not contain its files"
             )
         location = self.objects.find(entry.sha)
         if location is None or location.kind != BLOB:
-            raise source_refused(self.origin, f"{quote(path)} is missing in the server's response")
+            raise make_source_refused_error(self.origin, f"{quote(path)} is missing in the server's response")
         return TreeFile(location, executable=bool(entry.mode & stat.S_IXUSR))
 
 
 def _read_tree(objects: GitObjects, name: ObjectID, origin: str) -> Tree:
-    tree = objects.tree(name)
+    tree = objects.read_tree(name)
     if tree is None:
-        raise source_refused(origin, "a folder of the commit is missing in the server's response")
+        raise make_source_refused_error(origin, "a folder of the commit is missing in the server's response")
     return tree
 
 
@@ -90,4 +90,4 @@ def _decode_name(name: bytes, origin: str) -> str:
     try:
         return name.decode("utf-8")
     except UnicodeDecodeError:
-        raise source_refused(origin, f"{quote(repr(name))} is not valid UTF-8") from None
+        raise make_source_refused_error(origin, f"{quote(repr(name))} is not valid UTF-8") from None

@@ -31,7 +31,7 @@ _TRANSFER = TransferConfig(max_concurrency=8, multipart_chunksize=16 * 2**20, mu
 _CHUNK_BYTES = 2**20
 
 
-def s3_client() -> S3Client:
+def make_s3_client() -> S3Client:
     """Create a client with the credentials that boto3 finds: variables, profile, IRSA, Pod Identity, instance role.
 
     `AWS_ENDPOINT_URL_S3` replaces Amazon's endpoint.
@@ -53,7 +53,7 @@ class Bucket:
     name: str
     field: str
 
-    def objects(self, prefix: str) -> Iterator[StoredObject]:
+    def list_objects(self, prefix: str) -> Iterator[StoredObject]:
         """List every object whose key has this prefix."""
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
         with self._translate_errors("s3:ListBucket", prefix):
@@ -61,15 +61,15 @@ class Bucket:
                 for entry in page.get("Contents", ()):
                     yield StoredObject(entry["Key"], entry["Size"], entry["ETag"])
 
-    def read(self, stored: StoredObject, start: int, end: int, sink: Callable[[bytes], object]) -> None:
-        """Pass the bytes from `start` to `end` of an object to `sink`. Fail if it has changed since `stored`."""
-        with self._translate_errors("s3:GetObject", stored.key):
+    def read(self, s3_object: StoredObject, start: int, end: int, sink: Callable[[bytes], object]) -> None:
+        """Pass the bytes from `start` to `end` of an object to `sink`. Fail if its etag has changed."""
+        with self._translate_errors("s3:GetObject", s3_object.key):
             # S3 sends a checksum only without a range.
-            if (start, end) == (0, stored.size):
-                response = self.client.get_object(Bucket=self.name, Key=stored.key, IfMatch=stored.etag)
+            if (start, end) == (0, s3_object.size):
+                response = self.client.get_object(Bucket=self.name, Key=s3_object.key, IfMatch=s3_object.etag)
             else:
                 response = self.client.get_object(
-                    Bucket=self.name, Key=stored.key, IfMatch=stored.etag, Range=f"bytes={start}-{end - 1}"
+                    Bucket=self.name, Key=s3_object.key, IfMatch=s3_object.etag, Range=f"bytes={start}-{end - 1}"
                 )
             with closing(response["Body"]) as body:
                 for chunk in body.iter_chunks(_CHUNK_BYTES):
@@ -86,7 +86,7 @@ class Bucket:
             head = self.client.head_object(Bucket=self.name, Key=key)
             return StoredObject(key, head["ContentLength"], head["ETag"])
 
-    def try_write(self, key: str) -> None:
+    def check_write_permission(self, key: str) -> None:
         """Check the permission to write objects, by creating and aborting an upload."""
         with self._translate_errors("s3:PutObject", key):
             multipart_upload = self.client.create_multipart_upload(Bucket=self.name, Key=key)

@@ -16,7 +16,7 @@ from muster.storage.retry import Sleep, retry
 from muster.storage.s3.bucket import Bucket
 from muster.storage.s3.concurrent_steps import run_concurrently
 from muster.storage.s3.download import DownloadFolders, download_objects
-from muster.storage.s3.upload import LocalFile, describe_file, key_of, list_files, upload
+from muster.storage.s3.upload import LocalFile, describe_file, list_files, make_key, upload
 
 SETTLED_SECONDS = 5.0
 """A file that changed less than this time ago may be incomplete while the ranks run."""
@@ -49,18 +49,20 @@ class CheckpointSync:
 
     def download(self) -> int:
         """Download newer files; return their number. Raises `StorageError`."""
-        result = retry(lambda: list(self._bucket.objects(self._uri.key)), self._sleep)
+        result = retry(lambda: list(self._bucket.list_objects(self._uri.key)), self._sleep)
         missing_objects = [
-            remote for remote in to_file_objects(result, self._uri, self._bucket.field) if not self._has(remote)
+            file_object
+            for file_object in to_file_objects(result, self._uri, self._bucket.field)
+            if not self._has(file_object)
         ]
         download_objects(self._bucket, missing_objects, self._download_folders, self._sleep, lambda _: None)
-        local_files = {file.path: file for file in self._files()} if missing_objects else {}
+        local_files = {file.path: file for file in self._list_files()} if missing_objects else {}
         self._synced_files |= {
-            remote.path: _SyncedFile(local_files[remote.path], remote.stored.etag)
-            for remote in missing_objects
-            if remote.path in local_files
+            file_object.path: _SyncedFile(local_files[file_object.path], file_object.s3_object.etag)
+            for file_object in missing_objects
+            if file_object.path in local_files
         }
-        # `_synced_files` contains them now. The download log would mistake a rewritten file for the downloaded one.
+        # `_synced_files` has the downloaded files now. Remove the log, which wouldn't notice when a rank rewrites them.
         (self._download_folders.records / "fetched.jsonl").unlink(missing_ok=True)
         self._write_record()
         return len(missing_objects)
@@ -72,7 +74,7 @@ class CheckpointSync:
         Raises `StorageError`.
         """
         newest_ns = (self._clock() - settled_seconds) * _NS if settled_seconds else float("inf")
-        changed_files = [file for file in self._files() if file.changed_ns <= newest_ns and self._is_changed(file)]
+        changed_files = [file for file in self._list_files() if file.changed_ns <= newest_ns and self._is_changed(file)]
         changed_files.sort(key=lambda file: file.changed_ns)
         for _, group in groupby(changed_files, key=lambda file: file.changed_ns // _NS):
             files = list(group)
@@ -80,12 +82,12 @@ class CheckpointSync:
             self._record_all(files)
         return len(changed_files)
 
-    def _has(self, remote: FileObject) -> bool:
-        entry = self._synced_files.get(remote.path)
+    def _has(self, file_object: FileObject) -> bool:
+        entry = self._synced_files.get(file_object.path)
         return (
             entry is not None
-            and entry.etag == remote.stored.etag
-            and (self._download_folders.folder / remote.path).exists()
+            and entry.etag == file_object.s3_object.etag
+            and (self._download_folders.folder / file_object.path).exists()
         )
 
     def _is_changed(self, file: LocalFile) -> bool:
@@ -99,11 +101,11 @@ class CheckpointSync:
         self._write_record()
 
     def _record_one(self, file: LocalFile) -> None:
-        key = key_of(self._uri, file.path, self._bucket.field)
-        stored = retry(partial(self._bucket.head, key), self._sleep)
-        self._synced_files[file.path] = _SyncedFile(file, stored.etag)
+        key = make_key(self._uri, file.path, self._bucket.field)
+        s3_object = retry(partial(self._bucket.head, key), self._sleep)
+        self._synced_files[file.path] = _SyncedFile(file, s3_object.etag)
 
-    def _files(self) -> Iterator[LocalFile]:
+    def _list_files(self) -> Iterator[LocalFile]:
         return list_files(self._download_folders.folder)
 
     def _write_record(self) -> None:

@@ -26,7 +26,7 @@ def run_concurrently(steps: Iterable[Callable[[], None]]) -> None:
 
 
 def _wait_for_some(pending: set[Future[None]]) -> set[Future[None]]:
-    finished, running = wait(pending, return_when=FIRST_COMPLETED)
-    for future in finished:
+    finished_futures, running_futures = wait(pending, return_when=FIRST_COMPLETED)
+    for future in finished_futures:
         future.result()
-    return running
+    return running_futures

@@ -18,7 +18,7 @@ from muster.storage.retry import Sleep, retry
 from muster.storage.s3.bucket import Bucket
 from muster.storage.s3.concurrent_steps import run_concurrently
 from muster.storage.s3.download_log import DownloadLog
-from muster.storage.s3.partial_file import PartialFile, part_path
+from muster.storage.s3.partial_file import PartialFile, make_part_path
 from muster.storage.safe_files import move_into
 
 RANGE_BYTES = 32 * 2**20
@@ -44,8 +44,12 @@ def download_objects(
         download_folders.folder.mkdir(parents=True, exist_ok=True)
         download_folders.records.mkdir(parents=True, exist_ok=True)
         with DownloadLog(download_folders.records / "fetched.jsonl") as download_log:
-            missing = [remote for remote in objects if not download_log.has(remote, download_folders.folder)]
-            run_concurrently(_Transfer(bucket, download_folders, download_log, sleep, progress).steps(missing))
+            missing = [
+                file_object
+                for file_object in objects
+                if not download_log.contains(file_object, download_folders.folder)
+            ]
+            run_concurrently(_Transfer(bucket, download_folders, download_log, sleep, progress).make_steps(missing))
     except OSError as error:
         raise StorageError(FOLDER_UNUSABLE, f"{bucket.field}: the data can't be written: {error}") from None
     return len(missing)
@@ -59,36 +63,36 @@ class _Transfer:
     sleep: Sleep
     progress: Progress
 
-    def steps(self, objects: Iterable[FileObject]) -> Iterator[Callable[[], None]]:
+    def make_steps(self, objects: Iterable[FileObject]) -> Iterator[Callable[[], None]]:
         """Yield the transfers of at most `RANGE_BYTES`, in any order."""
-        for remote in objects:
-            if remote.stored.size <= RANGE_BYTES:
-                yield partial(self._download_whole, remote)
+        for file_object in objects:
+            if file_object.s3_object.size <= RANGE_BYTES:
+                yield partial(self._download_whole, file_object)
                 continue
-            partial_file = PartialFile(self.download_folders.records, remote, RANGE_BYTES)
+            partial_file = PartialFile(self.download_folders.records, file_object, RANGE_BYTES)
             self.progress(partial_file.bytes_downloaded)
-            missing = partial_file.missing()
+            missing = partial_file.list_missing_ranges()
             for number in missing:
-                yield partial(self._download_range, remote, partial_file, number)
+                yield partial(self._download_range, file_object, partial_file, number)
             if not missing:
-                yield partial(self._finish, remote, partial_file)
+                yield partial(self._finish_file, file_object, partial_file)
 
-    def _download_whole(self, remote: FileObject) -> None:
-        part = part_path(self.download_folders.records, remote)
-        self._read(remote, part, 0, remote.stored.size, os.O_TRUNC)
-        self._move_into_place(remote, part)
+    def _download_whole(self, file_object: FileObject) -> None:
+        part = make_part_path(self.download_folders.records, file_object)
+        self._read(file_object, part, 0, file_object.s3_object.size, os.O_TRUNC)
+        self._move_into_place(file_object, part)
 
-    def _download_range(self, remote: FileObject, partial_file: PartialFile, number: int) -> None:
-        start, end = partial_file.bounds(number)
-        self._read(remote, partial_file.part, start, end, 0)
-        if partial_file.record(number):
-            self._finish(remote, partial_file)
+    def _download_range(self, file_object: FileObject, partial_file: PartialFile, number: int) -> None:
+        start, end = partial_file.get_bounds(number)
+        self._read(file_object, partial_file.part, start, end, 0)
+        if partial_file.record_range(number):
+            self._finish_file(file_object, partial_file)
 
-    def _finish(self, remote: FileObject, partial_file: PartialFile) -> None:
-        self._move_into_place(remote, partial_file.part)
+    def _finish_file(self, file_object: FileObject, partial_file: PartialFile) -> None:
+        self._move_into_place(file_object, partial_file.part)
         partial_file.remove_record()
 
-    def _read(self, remote: FileObject, part: Path, start: int, end: int, flags: int) -> None:
+    def _read(self, file_object: FileObject, part: Path, start: int, end: int, flags: int) -> None:
         def attempt() -> None:
             position = start
             descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o666)
@@ -100,27 +104,24 @@ class _Transfer:
 
             try:
                 if end > start:
-                    self.bucket.read(remote.stored, start, end, write)
+                    self.bucket.read(file_object.s3_object, start, end, write)
                 if not flags:
                     # After a crash, the record of a range must not exist without the range's data.
                     os.fdatasync(descriptor)
             finally:
                 os.close(descriptor)
             if position != end:
-                message = (
-                    f"{position - start} of {end - start} bytes of s3://{self.bucket.name}/{remote.stored.key} arrived"
-                )
+                uri = f"s3://{self.bucket.name}/{file_object.s3_object.key}"
+                message = f"{position - start} of {end - start} bytes of {uri} arrived"
                 raise StorageError(S3_UNREACHABLE, f"{self.bucket.field}: {message}", is_retryable=True)
             self.progress(end - start)
 
         retry(attempt, self.sleep)
 
-    def _move_into_place(self, remote: FileObject, part: Path) -> None:
-        size = part.stat().st_size
-        if size != remote.stored.size:
-            message = (
-                f"s3://{self.bucket.name}/{remote.stored.key} has {remote.stored.size} bytes, and {size} were written"
-            )
+    def _move_into_place(self, file_object: FileObject, part: Path) -> None:
+        size, s3_object = part.stat().st_size, file_object.s3_object
+        if size != s3_object.size:
+            message = f"s3://{self.bucket.name}/{s3_object.key} has {s3_object.size} bytes, and {size} were written"
             raise StorageError(FOLDER_UNUSABLE, f"{self.bucket.field}: {message}")
-        move_into(part, self.download_folders.folder, remote.path)
-        self.download_log.add(remote)
+        move_into(part, self.download_folders.folder, file_object.path)
+        self.download_log.add(file_object)

@@ -29,21 +29,21 @@ class DownloadLog:
             return
         self._etags[str(path)] = str(etag)
 
-    def has(self, remote: FileObject, folder: Path) -> bool:
+    def contains(self, file_object: FileObject, folder: Path) -> bool:
         """Whether the file exists with the object's current content."""
-        file = folder / remote.path
+        file = folder / file_object.path
         try:
-            has_size = file.stat(follow_symlinks=False).st_size == remote.stored.size
+            has_size = file.stat(follow_symlinks=False).st_size == file_object.s3_object.size
         except OSError:
             return False
-        return has_size and self._etags.get(remote.path) == remote.stored.etag
+        return has_size and self._etags.get(file_object.path) == file_object.s3_object.etag
 
-    def add(self, remote: FileObject) -> None:
+    def add(self, file_object: FileObject) -> None:
         """Record the file. Raises `OSError`."""
         with self._lock:
-            self._etags[remote.path] = remote.stored.etag
+            self._etags[file_object.path] = file_object.s3_object.etag
             # Begin with a newline, because the last line may be truncated.
-            self._file.write("\n" + json.dumps([remote.path, remote.stored.etag]) + "\n")
+            self._file.write("\n" + json.dumps([file_object.path, file_object.s3_object.etag]) + "\n")
             self._file.flush()
 
     def __enter__(self) -> Self:

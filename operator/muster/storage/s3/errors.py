@@ -92,12 +92,12 @@ def translate_error(error: Exception, field: str, action: str, uri: str) -> Stor
     code, message = str(details.get("Code", "")), str(details.get("Message", error))[:_MAX_MESSAGE_CHARS]
     meaning = _find_meaning(error, code)
     text = meaning.template.format(
-        action=action, uri=uri, code=code, message=message, why=_denial_detail(action, message)
+        action=action, uri=uri, code=code, message=message, why=_explain_denial(action, message)
     )
     return StorageError(meaning.reason, f"{field}: {text}", is_retryable=meaning.is_retryable)
 
 
-def _denial_detail(action: str, message: str) -> str:
+def _explain_denial(action: str, message: str) -> str:
     if _DENIAL_REASON in message:
         return f" ({message.rstrip('.')})"
     # Without s3:ListBucket, S3 denies access to missing objects (API reference, GetObject, "Permissions").

@@ -83,7 +83,7 @@ def upload_despite_errors(bucket: Bucket, folder: Path, files: Iterable[LocalFil
         raise StorageError(problems[0].reason, problems[0].message + other_failures)
 
 
-def key_of(uri: S3Uri, path: str, field: str) -> str:
+def make_key(uri: S3Uri, path: str, field: str) -> str:
     """Return the key of a file below `uri`. Raises `StorageError` for a name that S3 does not allow."""
     try:
         key = uri.join_path(path).key
@@ -96,7 +96,7 @@ def key_of(uri: S3Uri, path: str, field: str) -> str:
 
 
 def _upload_file(bucket: Bucket, folder: Path, file: LocalFile, uri: S3Uri, sleep: Sleep) -> None:
-    key = key_of(uri, file.path, bucket.field)
+    key = make_key(uri, file.path, bucket.field)
     try:
         # A link may have replaced the file since `list_files`.
         with pin_file(folder, file.path) as pinned:

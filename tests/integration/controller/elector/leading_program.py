@@ -10,10 +10,10 @@ import sys
 import time
 
 from muster.clients.kubernetes.client import Client
-from muster.controller.health import Check, listen
+from muster.controller.health import HealthCheck, open_listening_socket
 from muster.controller.leader.election import LeaderElection
 from muster.controller.leader.elector import ElectorOptions
-from muster.controller.leader.process import elector_process
+from muster.controller.leader.process import run_elector_process
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import PODS
 
@@ -72,7 +72,7 @@ async def obey(client: Client) -> None:
 
 async def main(election: LeaderElection) -> None:
     connected = await Client.connect()
-    election.start((Check("it is told to be ill", lambda: True),), ())
+    election.start((HealthCheck("it is told to be ill", lambda: True),), ())
     pulse = asyncio.create_task(election.send_heartbeats())
     obeying = asyncio.create_task(obey(connected.restricted_by(election.holds_lease)))
     try:
@@ -86,5 +86,5 @@ async def main(election: LeaderElection) -> None:
 if __name__ == "__main__":
     logging.basicConfig(stream=sys.stderr, level=logging.INFO)
     options = ElectorOptions("default", "muster", sys.argv[1])
-    with elector_process(listen("127.0.0.1", int(sys.argv[2])), options) as begun:
+    with run_elector_process(open_listening_socket("127.0.0.1", int(sys.argv[2])), options) as begun:
         asyncio.run(main(begun))

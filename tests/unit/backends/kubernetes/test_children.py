@@ -11,9 +11,9 @@ from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Metadata
 from muster.objects.kubernetes.names import build_children_name, build_pod_name
 from muster.render.agent_plan import render_plan
-from muster.render.kubernetes.devices import with_procs
-from muster.render.kubernetes.render import config_map, pod_selector, service
-from muster.render.kubernetes.spec_hash import spec_hash
+from muster.render.kubernetes.devices import resolve_procs_per_node
+from muster.render.kubernetes.render import render_config_map, render_pod_selector, render_service
+from muster.render.kubernetes.spec_hash import hash_spec
 from muster_worker.contract import wire
 from muster_worker.contract.schema import Plan
 from unit.render.kubernetes.cluster_jobs import SETTING, UID, cluster_job, labels, pod_spec, rendered, with_trainer
@@ -31,7 +31,7 @@ OWNER = {
 def test_every_child_belongs_to_the_job() -> None:
     job = cluster_job(procsPerNode=1)
     plan = render_plan(job, SETTING.collector_url, "PEM")
-    for child in (rendered(job), service(job), config_map(job, plan, b"agent")):
+    for child in (rendered(job), render_service(job), render_config_map(job, plan, b"agent")):
         metadata = read_mapping(child["metadata"])
         assert metadata["ownerReferences"] == [OWNER]
         assert metadata["namespace"] == "team"
@@ -48,7 +48,7 @@ def test_names_and_labels_are_within_kubernetes_limits() -> None:
     for value in labels(result).values():
         assert re.fullmatch(r"[a-zA-Z0-9]([-a-zA-Z0-9_.]{0,61}[a-zA-Z0-9])?", str(value))
     assert metadata["name"] == build_pod_name("a" * 40, 9999, 99999)
-    assert spec["subdomain"] == build_children_name("a" * 40) == read_mapping(service(job)["metadata"])["name"]
+    assert spec["subdomain"] == build_children_name("a" * 40) == read_mapping(render_service(job)["metadata"])["name"]
 
 
 def test_no_two_pods_share_a_name() -> None:
@@ -63,14 +63,14 @@ def test_no_two_pods_share_a_name() -> None:
 
 
 def test_the_service_names_nodes_that_are_not_ready() -> None:
-    spec = read_mapping(service(cluster_job())["spec"])
+    spec = read_mapping(render_service(cluster_job())["spec"])
     assert spec == {"clusterIP": "None", "ipFamilyPolicy": "SingleStack", "publishNotReadyAddresses": True}
-    assert pod_selector(cluster_job()) == {"muster.dev/job-uid": UID}
+    assert render_pod_selector(cluster_job()) == {"muster.dev/job-uid": UID}
 
 
 def test_the_config_map_holds_the_plan_and_the_agent() -> None:
     plan = render_plan(cluster_job(procsPerNode=4), SETTING.collector_url, "PEM")
-    result = config_map(cluster_job(), plan, b"agent")
+    result = render_config_map(cluster_job(), plan, b"agent")
     assert wire.decode(Plan, str(read_mapping(result["data"])["plan.json"]).encode()) == plan
     assert base64.b64decode(str(read_mapping(result["binaryData"])["agent.pyz"])) == b"agent"
 
@@ -88,17 +88,17 @@ def test_the_config_map_holds_the_plan_and_the_agent() -> None:
     ],
 )
 def test_auto_is_one_rank_a_device(limits: JSON, expected: int) -> None:
-    assert with_procs(cluster_job(resources={"limits": limits})).spec.procs_per_node == expected
+    assert resolve_procs_per_node(cluster_job(resources={"limits": limits})).spec.procs_per_node == expected
 
 
 def test_the_template_s_devices_count_too() -> None:
     job = cluster_job(template=with_trainer(resources={"limits": {"nvidia.com/gpu": 2}}))
-    assert with_procs(job).spec.procs_per_node == 2
+    assert resolve_procs_per_node(job).spec.procs_per_node == 2
 
 
 def test_a_number_that_is_set_stays() -> None:
     job = cluster_job(procsPerNode=3, resources={"limits": {"nvidia.com/gpu": 8}})
-    assert with_procs(job).spec.procs_per_node == 3
+    assert resolve_procs_per_node(job).spec.procs_per_node == 3
 
 
 def test_nodes_with_different_devices_need_a_number() -> None:
@@ -108,16 +108,16 @@ def test_nodes_with_different_devices_need_a_number() -> None:
     )
     said = r"spec\.procsPerNode: found Auto, and node 0 has devices for 8 ranks, node 2 for 4; set it"
     with pytest.raises(InvalidResource, match=said):
-        with_procs(job)
+        resolve_procs_per_node(job)
 
 
 def test_devices_are_counted_in_whole_numbers() -> None:
     with pytest.raises(InvalidResource, match=r'"500m" as limit of nvidia\.com/gpu'):
-        with_procs(cluster_job(resources={"limits": {"nvidia.com/gpu": "500m"}}))
+        resolve_procs_per_node(cluster_job(resources={"limits": {"nvidia.com/gpu": "500m"}}))
 
 
 def test_the_spec_s_hash_is_the_same_on_every_machine() -> None:
-    assert spec_hash(cluster_job()) == "65430b6d23135339"
+    assert hash_spec(cluster_job()) == "65430b6d23135339"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_the_spec_s_hash_is_the_same_on_every_machine() -> None:
     ],
 )
 def test_what_does_not_shape_pods_leaves_the_hash(change: dict[str, JSON]) -> None:
-    assert spec_hash(cluster_job(**change)) == spec_hash(cluster_job())
+    assert hash_spec(cluster_job(**change)) == hash_spec(cluster_job())
 
 
 @pytest.mark.parametrize(
@@ -151,12 +151,12 @@ def test_what_does_not_shape_pods_leaves_the_hash(change: dict[str, JSON]) -> No
     ],
 )
 def test_what_shapes_pods_or_their_plan_changes_the_hash(change: dict[str, JSON]) -> None:
-    assert spec_hash(cluster_job(**change)) != spec_hash(cluster_job())
+    assert hash_spec(cluster_job(**change)) != hash_spec(cluster_job())
 
 
 def test_a_pod_carries_the_hash() -> None:
     metadata = read_mapping(rendered(cluster_job())["metadata"])
-    assert read_mapping(metadata["annotations"])["muster.dev/spec-hash"] == spec_hash(cluster_job())
+    assert read_mapping(metadata["annotations"])["muster.dev/spec-hash"] == hash_spec(cluster_job())
 
 
 def test_a_template_s_volumes_do_not_touch_the_job_s_own_object() -> None:

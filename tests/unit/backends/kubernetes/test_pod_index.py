@@ -8,8 +8,8 @@ from muster.api.document import JSON
 from muster.backends.kubernetes.pending_warnings import MAX_PODS, MAX_PODS_TOTAL
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.clients.kubernetes.client import Change, ChangeType
-from muster.collector.memory_shares import MemoryShares
-from muster.collector.pod_directory import Member
+from muster.collector.memory_limits import MemoryLimits
+from muster.collector.pod_directory import PodIdentity
 from muster.core.facts import ProcessState
 from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.pods import PodView, read_pod
@@ -79,10 +79,10 @@ def test_a_pod_without_its_jobs_label_is_missing() -> None:
 def test_a_pods_token_is_its_nodes_while_it_is_the_newest() -> None:
     index = Index()
     index.tell("ADDED", _pod(0))
-    assert index.find("pod-0-0") == Member(UID, 0, 0)
+    assert index.find("pod-0-0") == PodIdentity(UID, 0, 0)
     index.tell("ADDED", _pod(0, 1))
     assert index.find("pod-0-0") is None
-    assert index.find("pod-0-1") == Member(UID, 0, 1)
+    assert index.find("pod-0-1") == PodIdentity(UID, 0, 1)
     index.tell("DELETED", _pod(0, 1))
     assert index.find("pod-0-1") is None
     assert index.told == [UID] * 3
@@ -101,7 +101,7 @@ def test_pods_may_be_known_before_their_job() -> None:
     index.handle_change(Change("ADDED", _pod(1)))
     assert index.find("pod-1-0") is None
     index.expect(UID, "team")
-    assert index.find("pod-1-0") == Member(UID, 1, 0)
+    assert index.find("pod-1-0") == PodIdentity(UID, 1, 0)
 
 
 def test_older_pods_and_those_beyond_the_nodes_are_surplus() -> None:
@@ -169,7 +169,7 @@ def test_another_pod_of_the_same_name_replaces_the_first() -> None:
     index.tell("ADDED", _pod(0, uid="first"))
     index.tell("ADDED", _pod(0, uid="second"))
     assert index.find("first") is None
-    assert index.find("second") == Member(UID, 0, 0)
+    assert index.find("second") == PodIdentity(UID, 0, 0)
 
 
 def test_a_warning_may_come_before_its_pod_and_goes_with_it() -> None:
@@ -241,35 +241,35 @@ def test_a_warning_of_another_namespace_affects_no_job() -> None:
 def test_pods_beyond_the_room_of_their_namespace_are_not_there(caplog: pytest.LogCaptureFixture) -> None:
     index = Index()
     index.tell("ADDED", _pod(0))
-    one = index.shares.used("team")
+    one = index.shares.get_used("team")
     index.tell("DELETED", _pod(0))
     index.forget(UID)
     index.expect(UID, "team")
-    index.shares = MemoryShares(per_namespace=3 * one, total=100 * one, floor=0)
+    index.shares = MemoryLimits(per_namespace=3 * one, total=100 * one, guaranteed=0)
     for node in range(4):
         index.tell("ADDED", _pod(node))
     assert [known.pod.node for known in index.pods_of(UID)] == [0, 1, 2]
     assert [line for line in caplog.messages if "muster skips Pod team/vit-3-0" in line]
     index.tell("ADDED", _pod(0, namespace="other"))
-    assert index.shares.used("other") == one
+    assert index.shares.get_used("other") == one
     # A pod that grows beyond the limit is removed like a deleted one; its record is kept only if there is room.
     index.tell("MODIFIED", _pod(0, message="x" * 1000))
     assert index.newest_pod(UID, 0) is None
     for node in range(4):
         index.tell("DELETED", _pod(node))
     index.forget(UID)
-    assert index.shares.used("team") == 0
+    assert index.shares.get_used("team") == 0
 
 
 def test_a_pods_share_grows_with_what_is_warned_of_it() -> None:
     index = Index()
     index.tell("ADDED", _pod(0))
-    before = index.shares.used("team")
+    before = index.shares.get_used("team")
     index.handle_event(_warning("pod-0-0", "x" * 5_000))
-    assert before < index.shares.used("team") < before + 5_000
+    assert before < index.shares.get_used("team") < before + 5_000
     index.tell("DELETED", _pod(0))
     index.forget(UID)
-    assert index.shares.used("team") == 0
+    assert index.shares.get_used("team") == 0
 
 
 def test_a_forgotten_job_leaves_nothing() -> None:
@@ -303,7 +303,7 @@ def test_the_index_agrees_with_the_api_server(steps: list[tuple[ChangeType, int,
     for node in range(3):
         newest = max((replacement for at, replacement in there if at == node), default=None)
         for replacement in range(3):
-            expected = Member(UID, node, replacement) if replacement == newest else None
+            expected = PodIdentity(UID, node, replacement) if replacement == newest else None
             assert index.find(f"pod-{node}-{replacement}") == expected
         assert index.highest_replacement(UID, node) == max(
             (replacement for at, replacement in visited if at == node), default=-1

@@ -8,7 +8,7 @@ from muster.backends.local.backend import LocalBackend
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses
 from muster.collector.store import RankStore
-from muster.collector.trust.attempt_credentials import SEED_BYTES, derive
+from muster.collector.trust.attempt_credentials import SEED_BYTES, derive_credentials
 from muster.core.actions import SendCommand
 from muster.core.reports.check import JobShape
 from muster.core.world import get_procs_per_node
@@ -20,7 +20,7 @@ START = SendCommand((0, 1), command(CommandKind.START))
 
 def backend(job: Job, folder: Path, seed: bytes) -> LocalBackend:
     store = RankStore()
-    store.register(JobShape(UID, job.spec.nodes, get_procs_per_node(job), T0))
+    store.register_job(JobShape(UID, job.spec.nodes, get_procs_per_node(job), T0))
     return LocalBackend(
         job=job,
         layout=RunLayout(folder, folder, job.metadata.name),
@@ -40,8 +40,8 @@ async def test_start_brings_them_to_every_node_and_no_fact_has_them(tmp_path: Pa
 
     await local.apply(job, [START])
 
-    value = [local.store.command(UID, node, None) for node in range(2)]
-    assert [entry.credentials for entry in value if entry is not None] == [derive(seed, UID, 1)] * 2
+    value = [local.store.get_command(UID, node, None) for node in range(2)]
+    assert [entry.credentials for entry in value if entry is not None] == [derive_credentials(seed, UID, 1)] * 2
     facts = await local.observe(job)
     assert [node.command for node in facts.nodes] == [START.command] * 2
     assert "PRIVATE KEY" not in repr((facts, local, value))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from muster.clients.kubernetes.lines import LineSplitter
 from muster.clients.kubernetes.skipped import MAX_LINES, WINDOW_SECONDS, SkippedLog
-from muster.collector.memory_shares import MemoryShares, Share
+from muster.collector.memory_limits import MemoryLimits, ObjectSize
 
 
 @given(st.lists(st.binary(max_size=12), max_size=8), st.integers(1, 7))
@@ -45,28 +45,28 @@ def test_an_object_is_logged_once_and_a_flood_is_counted(caplog: pytest.LogCaptu
         ]
 
 
-def shares() -> MemoryShares:
-    return MemoryShares(per_namespace=100, total=150, floor=10)
+def shares() -> MemoryLimits:
+    return MemoryLimits(per_namespace=100, total=150, guaranteed=10)
 
 
 def test_a_namespace_that_is_full_leaves_the_others_their_share() -> None:
     here = shares()
-    assert here.reserve("a", Share("evil", 90))
-    assert not here.reserve("b", Share("evil", 11))
-    assert here.reserve("c", Share("victim", 60))
+    assert here.reserve("a", ObjectSize("evil", 90))
+    assert not here.reserve("b", ObjectSize("evil", 11))
+    assert here.reserve("c", ObjectSize("victim", 60))
     # All of it is used, and each still has its minimum.
-    assert not here.reserve("d", Share("third", 11))
-    assert here.reserve("d", Share("third", 10))
+    assert not here.reserve("d", ObjectSize("third", 11))
+    assert here.reserve("d", ObjectSize("third", 10))
     here.release("a")
-    assert here.reserve("b", Share("evil", 11))
+    assert here.reserve("b", ObjectSize("evil", 11))
 
 
 def test_an_object_that_grows_and_does_not_fit_any_more_takes_nothing() -> None:
     here = shares()
-    assert here.reserve("a", Share("evil", 50))
-    assert not here.reserve("a", Share("evil", 101))
-    assert (here.used("evil"), here.keys()) == (0, ())
-    assert here.reserve("a", Share("evil", 101), times=2)
+    assert here.reserve("a", ObjectSize("evil", 50))
+    assert not here.reserve("a", ObjectSize("evil", 101))
+    assert (here.get_used("evil"), here.get_keys()) == (0, ())
+    assert here.reserve("a", ObjectSize("evil", 101), limit_factor=2)
 
 
 Takes = st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("xyz"), st.integers(0, 120), st.booleans()))
@@ -74,15 +74,15 @@ Takes = st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("xyz"), st
 
 @given(Takes)
 def test_what_is_taken_is_what_is_counted(takes: list[tuple[str, str, int, bool]]) -> None:
-    here, held = shares(), dict[str, Share]()
+    here, held = shares(), dict[str, ObjectSize]()
     for key, namespace, weight, is_end in takes:
         held.pop(key, None)
         if is_end:
             here.release(key)
-        elif here.reserve(key, Share(namespace, weight)):
-            held[key] = Share(namespace, weight)
-        used = {name: sum(one.weight for one in held.values() if one.namespace == name) for name in "xyz"}
-        assert {name: here.used(name) for name in "xyz"} == used
-        assert set(here.keys()) == set(held)
+        elif here.reserve(key, ObjectSize(namespace, weight)):
+            held[key] = ObjectSize(namespace, weight)
+        used = {name: sum(one.byte_count for one in held.values() if one.namespace == name) for name in "xyz"}
+        assert {name: here.get_used(name) for name in "xyz"} == used
+        assert set(here.get_keys()) == set(held)
         assert all(amount <= 100 for amount in used.values())
         assert sum(used.values()) <= 150 + 3 * 10

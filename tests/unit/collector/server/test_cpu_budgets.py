@@ -26,8 +26,8 @@ def test_a_pod_that_used_its_burst_waits_until_the_debt_is_paid() -> None:
     cpu = shares()
     cpu.charge_pod("team", "pod", POD_RATE.burst + 0.03, 0.0)
 
-    assert cpu.wait("team", "pod", 0.0) > 0.9
-    assert cpu.wait("team", "pod", 1.1) == 0.0
+    assert cpu.get_wait_seconds("team", "pod", 0.0) > 0.9
+    assert cpu.get_wait_seconds("team", "pod", 1.1) == 0.0
 
 
 def test_a_namespace_in_debt_keeps_no_other_one_out() -> None:
@@ -35,8 +35,8 @@ def test_a_namespace_in_debt_keeps_no_other_one_out() -> None:
     for pod in range(10):
         cpu.charge_pod("evil", f"pod-{pod}", 0.2, 0.0)
 
-    assert cpu.wait("evil", "fresh", 0.0) > 0.0
-    assert cpu.wait("victim", "pod", 0.0) == 0.0
+    assert cpu.get_wait_seconds("evil", "fresh", 0.0) > 0.0
+    assert cpu.get_wait_seconds("victim", "pod", 0.0) == 0.0
 
 
 def test_who_goes_on_in_debt_is_cut_off() -> None:
@@ -82,8 +82,8 @@ def test_time_is_divided_by_weight_among_those_who_want_it() -> None:
     for key in ("large", "small"):
         fair.charge(key, 11.0, 0.0)
 
-    before = fair.balance("large", 0.0), fair.balance("small", 0.0)
-    after = fair.balance("large", 4.0), fair.balance("small", 4.0)
+    before = fair.get_balance("large", 0.0), fair.get_balance("small", 0.0)
+    after = fair.get_balance("large", 4.0), fair.get_balance("small", 4.0)
 
     assert after[0] - before[0] == 3.0
     assert after[1] - before[1] == 1.0
@@ -94,8 +94,8 @@ def test_what_one_leaves_over_goes_to_the_others() -> None:
     fair.charge("modest", 0.1, 0.0)
     fair.charge("greedy", 101.0, 0.0)
 
-    assert fair.balance("greedy", 10.0) == -100.0 + 9.9
-    assert fair.balance("modest", 10.0) == 1.0
+    assert fair.get_balance("greedy", 10.0) == -100.0 + 9.9
+    assert fair.get_balance("modest", 10.0) == 1.0
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.floats(0.0, 2.0), st.floats(0.0, 1.0)), max_size=60))
@@ -103,13 +103,13 @@ def test_no_more_is_handed_out_than_the_rate_and_one_burst_each(steps: list[tupl
     fair, now, used = FairShares(Rate(0.5, 0.5), one_each), 0.0, 0.0
     for key, amount, pause in steps:
         now += pause
-        if fair.wait(key, now) == 0.0:
+        if fair.get_wait_seconds(key, now) == 0.0:
             fair.charge(key, amount, now)
             used += amount
 
     # each key's last charge may exceed its share
     assert used <= 0.5 * now + 4 * (0.5 + 2.0) + 1e-6
-    assert all(fair.balance(key, now) <= 0.5 for key in "abcd")
+    assert all(fair.get_balance(key, now) <= 0.5 for key in "abcd")
 
 
 @given(st.floats(0.01, 100.0))
@@ -118,4 +118,4 @@ def test_waiting_for_the_returned_time_is_enough(debt: float) -> None:
     fair.charge("other", 1000.0, 0.0)
     fair.charge("key", 0.5 + debt, 0.0)
 
-    assert fair.balance("key", fair.wait("key", 0.0) + 1e-3) > -1e-3
+    assert fair.get_balance("key", fair.get_wait_seconds("key", 0.0) + 1e-3) > -1e-3

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from muster.collector.server.decode_queue import TURN_SECONDS, DecodeQueue
+from muster.collector.server.decode_queue import ITERATION_SECONDS, DecodeQueue
 
 
 def work(seconds: float) -> None:
@@ -20,9 +20,9 @@ async def test_the_namespace_with_more_left_goes_first() -> None:
     queue, order = DecodeQueue(left.__getitem__), list[str]()
 
     async def take(namespace: str) -> None:
-        async with queue.turn(namespace):
+        async with queue.wait_for_turn(namespace):
             order.append(namespace)
-            work(TURN_SECONDS)
+            work(ITERATION_SECONDS)
 
     await asyncio.gather(*(take(namespace) for namespace in ("evil", "evil", "evil", "victim")))
 
@@ -35,8 +35,8 @@ async def test_the_loop_turns_between_large_reports() -> None:
 
     async def take() -> None:
         nonlocal done
-        async with queue.turn("team"):
-            work(TURN_SECONDS)
+        async with queue.wait_for_turn("team"):
+            work(ITERATION_SECONDS)
             done += 1
 
     async def watch() -> None:
@@ -54,8 +54,8 @@ async def test_a_cancelled_waiter_delays_no_other() -> None:
     entered = list[int]()
 
     async def take(number: int) -> None:
-        async with queue.turn("team"):
-            work(TURN_SECONDS)
+        async with queue.wait_for_turn("team"):
+            work(ITERATION_SECONDS)
             entered.append(number)
 
     tasks = [asyncio.create_task(take(number)) for number in range(5)]
@@ -71,7 +71,7 @@ async def test_an_error_in_a_turn_delays_no_other() -> None:
     queue = DecodeQueue(lambda _: 0.0)
 
     with pytest.raises(ZeroDivisionError):
-        async with queue.turn("team"):
+        async with queue.wait_for_turn("team"):
             raise ZeroDivisionError
-    async with asyncio.timeout(5.0), queue.turn("team"):
+    async with asyncio.timeout(5.0), queue.wait_for_turn("team"):
         pass

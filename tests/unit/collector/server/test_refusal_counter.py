@@ -1,14 +1,14 @@
 """Refusals are counted, and logged briefly."""
 
-from muster.collector.server.refusal import Reason
+from muster.collector.server.refusal import RefusalReason
 from muster.collector.server.refusal_counter import MAX_SOURCES, OTHERS, RefusalCounter
 
 
 def test_a_line_has_the_reasons_and_who_was_refused_most() -> None:
     refusals = RefusalCounter()
     for _ in range(3):
-        refusals.count(Reason.TOO_BUSY, "vit-0-0", "team")
-    refusals.count(Reason.BAD_TOKEN, "10.0.0.7")
+        refusals.count(RefusalReason.TOO_BUSY, "vit-0-0", "team")
+    refusals.count(RefusalReason.BAD_TOKEN, "10.0.0.7")
 
     assert refusals.summarize() == "TooBusy 3, BadToken 1; most from team/vit-0-0 3, 10.0.0.7 1"
 
@@ -16,17 +16,17 @@ def test_a_line_has_the_reasons_and_who_was_refused_most() -> None:
 def test_nothing_new_is_not_reported() -> None:
     refusals = RefusalCounter()
     assert refusals.summarize() is None
-    refusals.count(Reason.BAD_TOKEN, "10.0.0.7")
+    refusals.count(RefusalReason.BAD_TOKEN, "10.0.0.7")
     refusals.summarize()
 
     assert refusals.summarize() is None
-    assert refusals.counts == {Reason.BAD_TOKEN: 1}
+    assert refusals.counts == {RefusalReason.BAD_TOKEN: 1}
 
 
 def test_any_number_of_sources_takes_little() -> None:
     refusals = RefusalCounter()
     for number in range(5 * MAX_SOURCES):
-        refusals.count(Reason.NO_TOKEN, f"fd00::{number:x}")
+        refusals.count(RefusalReason.NO_TOKEN, f"fd00::{number:x}")
 
     assert len(refusals._sources) == MAX_SOURCES + 1
     assert (

@@ -5,14 +5,14 @@ import logging
 
 import pytest
 
-from muster.collector.server.refusal import Reason
+from muster.collector.server.refusal import RefusalReason
 from muster.collector.server.refusal_counter import RefusalCounter, log_refusals
 
 
 async def test_a_line_says_what_was_refused_and_then_nothing_more(caplog: pytest.LogCaptureFixture) -> None:
     refusals = RefusalCounter()
     for _ in range(5):
-        refusals.count(Reason.TOO_BUSY, "vit-0-0", "team")
+        refusals.count(RefusalReason.TOO_BUSY, "vit-0-0", "team")
     telling = asyncio.create_task(log_refusals(refusals, 0.01))
     with caplog.at_level(logging.WARNING):
         async with asyncio.timeout(10.0):

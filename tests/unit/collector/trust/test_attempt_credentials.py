@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.api.spec.job import Job
-from muster.collector.trust.attempt_credentials import SEED_BYTES, derive, with_credentials
+from muster.collector.trust.attempt_credentials import SEED_BYTES, add_credentials, derive_credentials
 from muster_worker.contract import wire
 from muster_worker.contract.schema import Command, CommandKind, Credentials
 from support.searches import examples
@@ -26,20 +26,20 @@ SEEDS = st.binary(min_size=SEED_BYTES, max_size=SEED_BYTES)
 UIDS = st.uuids().map(str)
 STARTS = st.integers(1, 10_000)
 
-OWN = derive(SEED, "3a5c", 1)
+OWN = derive_credentials(SEED, "3a5c", 1)
 OTHERS = {
-    "another job's": derive(SEED, "3a5d", 1),
-    "an earlier start's": derive(SEED, "3a5c", 0),
-    "another operator's": derive(b"t" * SEED_BYTES, "3a5c", 1),
+    "another job's": derive_credentials(SEED, "3a5d", 1),
+    "an earlier start's": derive_credentials(SEED, "3a5c", 0),
+    "another operator's": derive_credentials(b"t" * SEED_BYTES, "3a5c", 1),
 }
 
 
 @settings(max_examples=examples(30), deadline=None)
 @given(SEEDS, UIDS, STARTS)
 def test_the_same_rank_group_has_the_same_bytes_always(seed: bytes, uid: str, start: int) -> None:
-    current = derive(seed, uid, start)
+    current = derive_credentials(seed, uid, start)
 
-    assert derive(seed, uid, start) == current
+    assert derive_credentials(seed, uid, start) == current
     certificate = x509.load_pem_x509_certificate(current.certificate.encode())
     assert load_pem_private_key(current.key.encode(), None).public_key() == certificate.public_key()
     certificate.verify_directly_issued_by(certificate)
@@ -49,7 +49,7 @@ def test_the_same_rank_group_has_the_same_bytes_always(seed: bytes, uid: str, st
 @settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.tuples(SEEDS, UIDS, STARTS), min_size=2, max_size=4, unique=True))
 def test_two_rank_groups_have_nothing_in_common(rank_groups: list[tuple[bytes, str, int]]) -> None:
-    for one, other in itertools.combinations([derive(*rank_group) for rank_group in rank_groups], 2):
+    for one, other in itertools.combinations([derive_credentials(*rank_group) for rank_group in rank_groups], 2):
         assert one.key != other.key
         assert one.certificate != other.certificate
 
@@ -63,7 +63,7 @@ def test_a_release_of_a_library_changes_no_byte() -> None:
 
 def test_a_short_secret_is_refused() -> None:
     with pytest.raises(ValueError, match="32 bytes are required"):
-        derive(SEED[1:], "3a5c", 1)
+        derive_credentials(SEED[1:], "3a5c", 1)
 
 
 MPI_JOB = mpi_job()
@@ -73,14 +73,14 @@ START = command(CommandKind.START)
 @pytest.mark.parametrize(
     ("asked", "told", "credentials"),
     [
-        (MPI_JOB, START, derive(SEED, START.job_uid, START.attempt)),
+        (MPI_JOB, START, derive_credentials(SEED, START.job_uid, START.attempt)),
         (job(), START, None),
         *((MPI_JOB, command(kind), None) for kind in (CommandKind.STOP, CommandKind.KILL, CommandKind.EXIT)),
     ],
     ids=["Start", "torchrun", "Stop", "Kill", "Exit"],
 )
 def test_only_start_of_an_mpi_job_has_some(asked: Job, told: Command, credentials: Credentials | None) -> None:
-    left = with_credentials(asked, told, SEED)
+    left = add_credentials(asked, told, SEED)
 
     assert left == replace(told, credentials=credentials)
     assert wire.decode(Command, wire.encode(left)) == left

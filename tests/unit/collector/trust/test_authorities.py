@@ -10,13 +10,13 @@ from muster.collector.trust.authorities import (
     AUTHORITY_SECONDS,
     PROPAGATION_SECONDS,
     SERVING_SECONDS,
-    ca_bundle,
-    from_text,
-    rotate,
-    signing_authority,
-    to_text,
+    choose_signing_authority,
+    decode_authorities,
+    encode_authorities,
+    make_ca_bundle,
+    rotate_authorities,
 )
-from muster.collector.trust.certificate import Authority, make_authority, sign
+from muster.collector.trust.certificate import Authority, make_authority, sign_certificate
 from support.searches import examples
 from unit.collector.trust.test_certificate import shake_hands
 
@@ -44,7 +44,7 @@ def made(*days: float) -> tuple[Authority, ...]:
     ],
 )
 def test_a_successor_comes_in_time(known: tuple[float, ...], day: float, expected: tuple[float, ...]) -> None:
-    assert rotate(made(*known), T0 + day * DAY, make) == made(*expected)
+    assert rotate_authorities(made(*known), T0 + day * DAY, make) == made(*expected)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_successor_comes_in_time(known: tuple[float, ...], day: float, expecte
 def test_a_new_one_signs_once_it_is_known(known: tuple[float, ...], day: float, expected: float) -> None:
     (chosen,) = made(expected)
 
-    assert signing_authority(made(*known), T0 + day * DAY) == chosen
+    assert choose_signing_authority(made(*known), T0 + day * DAY) == chosen
 
 
 @given(st.lists(st.floats(0.0, 30.0), min_size=1, max_size=100))
@@ -69,10 +69,10 @@ def test_an_agent_with_a_day_old_bundle_trusts_the_signer_at_any_time(pauses: li
     heard: list[tuple[float, str]] = []
     for pause in pauses:
         now += pause * DAY
-        allowed = rotate(allowed, now, make)
-        heard.append((now, ca_bundle(allowed)))
+        allowed = rotate_authorities(allowed, now, make)
+        heard.append((now, make_ca_bundle(allowed)))
         trusted = [text for at, text in heard if at <= now - PROPAGATION_SECONDS] or [heard[0][1]]
-        chosen = signing_authority(allowed, now)
+        chosen = choose_signing_authority(allowed, now)
         assert chosen.certificate in trusted[-1]
         assert chosen.expires_at >= now + SERVING_SECONDS
 
@@ -80,9 +80,9 @@ def test_an_agent_with_a_day_old_bundle_trusts_the_signer_at_any_time(pauses: li
 def test_what_is_read_is_what_was_written() -> None:
     current = (make_authority(T0, 60.0), make_authority(T0 + 1.5, 60.0))
 
-    assert from_text(to_text(current)) == current
-    assert from_text(to_text(current[::-1])) == current
-    assert from_text(to_text(())) == ()
+    assert decode_authorities(encode_authorities(current)) == current
+    assert decode_authorities(encode_authorities(current[::-1])) == current
+    assert decode_authorities(encode_authorities(())) == ()
 
 
 ONE = make_authority(T0, 60.0)
@@ -97,16 +97,16 @@ OTHER = make_authority(T0, 60.0)
         ("[]", "authorities"),
         ("{}", "authorities"),
         ('{"authorities": [1]}', r"\[0\]: expected certificate, key, madeAt, expiresAt"),
-        (to_text([ONE]).replace("madeAt", "made"), r"\[0\]: expected certificate"),
-        (to_text([replace(ONE, made_at=True)]), r"\[0\].madeAt: expected float"),
-        (to_text([ONE, replace(ONE, key=OTHER.key)]), r"\[1\]: certificate and key are not a pair"),
-        (to_text([replace(ONE, key="words")]), r"\[0\]: certificate and key are not a pair"),
-        (to_text([replace(ONE, certificate=ONE.key)]), r"\[0\]: certificate and key are not a pair"),
+        (encode_authorities([ONE]).replace("madeAt", "made"), r"\[0\]: expected certificate"),
+        (encode_authorities([replace(ONE, made_at=True)]), r"\[0\].madeAt: expected float"),
+        (encode_authorities([ONE, replace(ONE, key=OTHER.key)]), r"\[1\]: certificate and key are not a pair"),
+        (encode_authorities([replace(ONE, key="words")]), r"\[0\]: certificate and key are not a pair"),
+        (encode_authorities([replace(ONE, certificate=ONE.key)]), r"\[0\]: certificate and key are not a pair"),
     ],
 )
 def test_what_is_damaged_is_refused_without_telling_a_key(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem) as refused:
-        from_text(text)
+        decode_authorities(text)
 
     assert "PRIVATE" not in str(refused.value)
     assert refused.value.__context__ is None or refused.value.__suppress_context__
@@ -116,17 +116,17 @@ def test_what_is_damaged_is_refused_without_telling_a_key(text: str, problem: st
 @given(st.text())
 def test_no_text_is_more_than_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match="it is not"):
-        from_text(text)
+        decode_authorities(text)
 
 
 def test_an_agent_that_trusts_both_goes_on_when_the_new_one_signs() -> None:
     now = time.time()
     old, new = make_authority(now, 3600.0), make_authority(now, 3600.0)
 
-    shake_hands(sign(new, ["localhost"], now, 60.0), ca_bundle((old, new)), "localhost")
-    shake_hands(sign(old, ["localhost"], now, 60.0), ca_bundle((old, new)), "localhost")
+    shake_hands(sign_certificate(new, ["localhost"], now, 60.0), make_ca_bundle((old, new)), "localhost")
+    shake_hands(sign_certificate(old, ["localhost"], now, 60.0), make_ca_bundle((old, new)), "localhost")
 
 
 def test_a_key_is_never_shown() -> None:
     assert "PRIVATE" not in repr(ONE)
-    assert "PRIVATE" in json.loads(to_text([ONE]))["authorities"][0]["key"]
+    assert "PRIVATE" in json.loads(encode_authorities([ONE]))["authorities"][0]["key"]

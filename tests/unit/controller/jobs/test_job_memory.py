@@ -10,7 +10,7 @@ from muster.api.document import JSON
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
 from muster.api.validation.validate import MAX_SPEC_BYTES
-from muster.collector.memory_shares import MemoryShares
+from muster.collector.memory_limits import MemoryLimits
 from muster.controller.jobs.job_memory import JOB_BYTES, JobMemory
 from muster.objects.kubernetes.job_source import MAX_SPEC_TEXT_BYTES, WATCHED_JOBS, read_identity
 from muster.objects.kubernetes.json_parts import find_value
@@ -29,7 +29,7 @@ def heard(name: str, **fields: object) -> Object:
 def room(jobs: float) -> JobMemory:
     """Room for this many small jobs of a namespace."""
     most = int(jobs * (JOB_BYTES + 3_000))
-    return JobMemory(MemoryShares(per_namespace=most, total=10 * most, floor=0))
+    return JobMemory(MemoryLimits(per_namespace=most, total=10 * most, guaranteed=0))
 
 
 def template(**spec: JSON) -> dict[str, JSON]:
@@ -90,15 +90,15 @@ def test_jobs_beyond_the_room_of_their_namespace_wait_and_say_so() -> None:
     assert [one.waits_for_memory for one in placed] == [False, False, True]
     assert isinstance(placed[2].job, InvalidResource)
     assert placed[2].job.reason == NO_ROOM
-    assert "delete jobs that are over" in str(placed[2].job.problems[0])
+    assert "delete finished jobs" in str(placed[2].job.problems[0])
     # A new version of what is held is held, and what waits is read in full once it fits.
     assert not read_resource(here.reserve(heard("a", version=200)), placed[0]).waits_for_memory
-    assert here.waiting_jobs_that_fit(10) == ()
+    assert here.find_jobs_that_fit(10) == ()
     here.forget("uid-a")
-    assert [one.name for one in here.waiting_jobs_that_fit(10)] == ["c"]
+    assert [one.name for one in here.find_jobs_that_fit(10)] == ["c"]
     admitted = read_resource(here.reserve(heard("c")), placed[2])
     assert isinstance(admitted.job, Job)
-    assert here.waiting_jobs_that_fit(10) == ()
+    assert here.find_jobs_that_fit(10) == ()
 
 
 def test_a_job_that_grows_beyond_the_room_waits_and_what_it_took_is_free() -> None:
@@ -107,7 +107,7 @@ def test_a_job_that_grows_beyond_the_room_waits_and_what_it_took_is_free() -> No
     spec: dict[str, JSON] = {"command": ["x"] * 400}
     grown = read_resource(here.reserve(heard("a", version=200, generation=2, spec=spec)), first)
     assert grown.waits_for_memory
-    assert here.loaded_jobs() == ()
+    assert here.get_loaded_jobs() == ()
 
 
 def test_a_job_that_has_started_always_finds_room() -> None:
@@ -122,10 +122,10 @@ def test_of_a_refused_job_no_more_counts_than_that_it_is_there_and_why() -> None
     here, why = room(2), InvalidResource((FieldProblem("spec.nodes", "found 0"),))
     source = here.reserve(heard("a", spec={"command": ["x" * 2_000]}))
     here.release_spec(read_identity(source), why)
-    assert JOB_BYTES < here.shares.used("team") < JOB_BYTES + 1_000
+    assert JOB_BYTES < here.limits.get_used("team") < JOB_BYTES + 1_000
     here.forget("uid-a")
     here.release_spec(read_identity(source), why)
-    assert here.shares.used("team") == 0
+    assert here.limits.get_used("team") == 0
 
 
 # A list of the API server's, as Go writes it: U+2028 is escaped, the others are not.
@@ -143,7 +143,7 @@ def test_a_job_counts_what_python_makes_of_its_characters(wide: str) -> None:
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert isinstance(read.job, Job)
-    assert held < here.shares.used("team") < 1.5 * held + JOB_BYTES
+    assert held < here.limits.get_used("team") < 1.5 * held + JOB_BYTES
 
 
 def test_a_refused_job_counts_the_words_that_say_why() -> None:
@@ -157,7 +157,7 @@ def test_a_refused_job_counts_the_words_that_say_why() -> None:
     tracemalloc.stop()
     assert isinstance(read.job, InvalidResource)
     here.release_spec(read_identity(source), read.job)
-    assert held < here.shares.used("team") < 2 * held + JOB_BYTES
+    assert held < here.limits.get_used("team") < 2 * held + JOB_BYTES
 
 
 def test_a_job_that_waits_with_a_long_status_keeps_none_of_it() -> None:

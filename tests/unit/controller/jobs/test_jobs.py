@@ -8,7 +8,7 @@ import pytest
 
 from fakes.api_server import failure
 from muster.clients.kubernetes.client import Change
-from muster.collector.pod_directory import Member
+from muster.collector.pod_directory import PodIdentity
 from muster.collector.store import UnknownJob
 from muster.core.facts import ProcessFacts, ProcessState
 from muster.objects.kubernetes.errors import ApiError
@@ -72,7 +72,7 @@ async def test_an_agents_report_wakes_the_job(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         here.hear()
         before = await idle(here)
-        here.store.record(Member("u-1", 0, 0), report(1), 1.8e9)
+        here.store.record_report(PodIdentity("u-1", 0, 0), report(1), 1.8e9)
         await here.world.turn(before + 1)
 
 
@@ -80,14 +80,14 @@ async def test_a_big_job_rests_long_but_not_from_what_changes_a_ranks_state(tmp_
     async with site(tmp_path) as here:
         here.hear()
         await idle(here)
-        here.store.record(Member("u-1", 0, 0), report(1), 1.8e9)
+        here.store.record_report(PodIdentity("u-1", 0, 0), report(1), 1.8e9)
         await idle(here)
         # by this clock the next reconciliation takes so much that a minute's wait follows
         here.cpu.seconds = 5.0
         before = here.world.turns["vit"]
-        here.store.record(Member("u-1", 0, 0), report(2, sequence=2), 1.8e9)
+        here.store.record_report(PodIdentity("u-1", 0, 0), report(2, sequence=2), 1.8e9)
         await here.world.turn(before + 1)
-        here.store.record(Member("u-1", 0, 0), report(3, sequence=3), 1.8e9)
+        here.store.record_report(PodIdentity("u-1", 0, 0), report(3, sequence=3), 1.8e9)
         await asyncio.sleep(1.2)
         assert here.world.turns["vit"] == before + 1
         began = asyncio.get_running_loop().time()
@@ -95,7 +95,7 @@ async def test_a_big_job_rests_long_but_not_from_what_changes_a_ranks_state(tmp_
             "u-1", 0, 0, 1, 4, AgentPhase.RUNNING,
             ranks=(RankReport(0, 0, RankState.EXITED, started_age=1.0, ended_age=0.1, exit_code=3),),
         )  # fmt: skip
-        here.store.record(Member("u-1", 0, 0), ended, 1.8e9)
+        here.store.record_report(PodIdentity("u-1", 0, 0), ended, 1.8e9)
         await here.world.turn(before + 2)
         assert asyncio.get_running_loop().time() - began < 1.0
 
@@ -178,7 +178,7 @@ async def test_a_finished_job_costs_nothing_until_something_happens(tmp_path: Pa
         here.hear()
         before = await idle(here)
         with pytest.raises(UnknownJob):
-            here.store.changed("u-1")
+            here.store.get_change_event("u-1")
         assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("job ")]
         here.jobs.wake("u-1")
         await here.world.turn(before + 1)
@@ -196,9 +196,9 @@ async def test_a_deleted_job_is_forgotten(tmp_path: Path) -> None:
         here.hear()
         await idle(here)
         here.jobs.handle_change(Change("DELETED", resource(version=300)))
-        assert (here.jobs.resources(), here.forgotten) == ((), ["u-1"])
+        assert (here.jobs.get_resources(), here.forgotten) == ((), ["u-1"])
         with pytest.raises(UnknownJob):
-            here.store.changed("u-1")
+            here.store.get_change_event("u-1")
         turns = here.world.turns["vit"]
         here.jobs.wake("u-1")
         assert await idle(here) == turns
@@ -213,7 +213,7 @@ async def test_a_job_with_an_unreported_end_is_removed_when_its_status_can_not_b
         here.jobs.wake("u-1")
         # The sentence about the missing pod is written with the next progress.
         async with asyncio.timeout(30):
-            while here.jobs.resources():
+            while here.jobs.get_resources():
                 await idle(here)
         assert here.world.applied == []
 
@@ -225,7 +225,7 @@ async def test_a_resource_made_anew_takes_the_place_of_the_one_of_its_name(tmp_p
         here.server.resource = dict(resource(uid="u-2", version=400))
         here.hear()
         await idle(here)
-        assert [one.uid for one in here.jobs.resources()] == ["u-2"]
+        assert [one.uid for one in here.jobs.get_resources()] == ["u-2"]
         assert here.forgotten == ["u-1"]
 
 

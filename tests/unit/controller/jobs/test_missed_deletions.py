@@ -7,7 +7,7 @@ import pytest
 from fakes.api_server import ApiServer, failure, served
 from muster.clients.kubernetes.client import Listing
 from muster.controller.jobs import missed_deletions
-from muster.controller.jobs.missed_deletions import MissedDeletions, find_deleted
+from muster.controller.jobs.missed_deletions import MissedDeletionFinder, find_deleted_jobs
 from muster.objects.kubernetes.resource import read_resource
 from unit.controller.cluster_resources import resource
 
@@ -29,7 +29,7 @@ def test_what_is_known_and_not_there_has_vanished(
     known: list[tuple[str, int]], listed: list[str], as_of: str, deleted: tuple[str, ...]
 ) -> None:
     resources = [read_resource(resource(uid=uid, version=version)) for uid, version in known]
-    assert find_deleted(resources, Listing(tuple(resource(uid=uid) for uid in listed), as_of)) == deleted
+    assert find_deleted_jobs(resources, Listing(tuple(resource(uid=uid) for uid in listed), as_of)) == deleted
 
 
 async def test_after_a_gap_the_missing_are_looked_for_until_the_api_server_tells(
@@ -41,10 +41,12 @@ async def test_after_a_gap_the_missing_are_looked_for_until_the_api_server_tells
     server.mishaps = [lambda _: failure(500, "InternalError", "etcd")]
     items = tuple(read_resource(resource(uid=uid, version=20)) for uid in ("a", "b"))
     dropped: asyncio.Queue[str] = asyncio.Queue()
-    gap = asyncio.Event()
+    watch_gap = asyncio.Event()
     async with served(server, tmp_path) as client:
-        work = asyncio.create_task(MissedDeletions(client, ("team",), lambda: items, dropped.put_nowait, gap).run())
-        gap.set()
+        work = asyncio.create_task(
+            MissedDeletionFinder(client, ("team",), lambda: items, dropped.put_nowait, watch_gap).run()
+        )
+        watch_gap.set()
         async with asyncio.timeout(5):
             assert await dropped.get() == "b"
         work.cancel()

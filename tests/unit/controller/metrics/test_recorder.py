@@ -6,10 +6,10 @@ import pytest
 
 from muster.api.status.status import Progress, Status
 from muster.controller.jobs.job_controller import UnreadableStatus
-from muster.controller.metrics.durations import Durations
+from muster.controller.metrics.durations import DurationHistogram
 from muster.controller.metrics.namespaces import MAX_NAMESPACES, OTHERS, NamespaceLabels
-from muster.controller.metrics.reconciles import ReconcileResult
-from muster.controller.metrics.recorder import CHANGE, PROGRESS, Recorder
+from muster.controller.metrics.reconciles import ReconcileOutcome
+from muster.controller.metrics.recorder import CHANGE, PROGRESS, MetricsRecorder
 from muster.controller.status.writer import JobNotFound, NotLeading, ResourceChanged
 from muster.core.metrics.transitions import Transition
 from muster.objects.kubernetes.errors import ApiError
@@ -20,8 +20,8 @@ RUNNING = Status(phase="Running", attempt=1)
 FAILURE = Transition(restart_reason="RankFailed")
 
 
-def recorder() -> Recorder:
-    return Recorder(lambda: 1_795_233_929.0, lambda: 5.0)
+def recorder() -> MetricsRecorder:
+    return MetricsRecorder(lambda: 1_795_233_929.0, lambda: 5.0)
 
 
 def job(namespace: str = "team", **spec: Any) -> Resource:
@@ -30,33 +30,33 @@ def job(namespace: str = "team", **spec: Any) -> Resource:
 
 def test_a_write_is_published_and_counted() -> None:
     counts, published = recorder(), []
-    write = counts.counting(lambda *arguments: published.append(arguments))
+    write = counts.count_writes_of(lambda *arguments: published.append(arguments))
     write(job(), Status(), RUNNING)
     write(job(), RUNNING, RUNNING.model_copy(update={"progress": Progress(step=1)}))
     assert len(published) == 2
     assert counts.status_writes == {CHANGE: 1, PROGRESS: 1}
-    assert dict(counts.starts["Kubernetes"].buckets())["+Inf"] == 1
+    assert dict(counts.starts["Kubernetes"].get_buckets())["+Inf"] == 1
 
 
 def test_a_job_with_an_unreadable_spec_has_no_backend() -> None:
     counts = recorder()
     counts.count_write(job(nodes="many"), Status(), RUNNING)
-    assert dict(counts.starts["Unknown"].buckets())["+Inf"] == 1
+    assert dict(counts.starts["Unknown"].get_buckets())["+Inf"] == 1
 
 
 @pytest.mark.parametrize(
     ("error", "result"),
     [
-        (None, ReconcileResult.DONE),
-        (ResourceChanged(), ReconcileResult.CHANGED),
-        (JobNotFound(), ReconcileResult.DELETED),
-        (NotLeading(), ReconcileResult.NOT_LEADING),
-        (UnreadableStatus(), ReconcileResult.UNREADABLE),
-        (ApiError(500, "InternalError", ""), ReconcileResult.REFUSED),
-        (KeyError(), ReconcileResult.BUG),
+        (None, ReconcileOutcome.DONE),
+        (ResourceChanged(), ReconcileOutcome.CHANGED),
+        (JobNotFound(), ReconcileOutcome.DELETED),
+        (NotLeading(), ReconcileOutcome.NOT_LEADING),
+        (UnreadableStatus(), ReconcileOutcome.UNREADABLE),
+        (ApiError(500, "InternalError", ""), ReconcileOutcome.REFUSED),
+        (KeyError(), ReconcileOutcome.BUG),
     ],
 )
-async def test_a_reconcile_is_counted_by_its_result(error: Exception | None, result: ReconcileResult) -> None:
+async def test_a_reconcile_is_counted_by_its_result(error: Exception | None, result: ReconcileOutcome) -> None:
     async def work() -> int:
         if error is not None:
             raise error
@@ -69,14 +69,14 @@ async def test_a_reconcile_is_counted_by_its_result(error: Exception | None, res
         with pytest.raises(type(error)):
             await counts.measure(work)
     assert {each: count for each, count in counts.reconciles.items() if count} == {result: 1}
-    assert dict(counts.reconcile_seconds.buckets())["+Inf"] == 1
+    assert dict(counts.reconcile_seconds.get_buckets())["+Inf"] == 1
 
 
 def test_durations_are_counted_up_to_each_bound() -> None:
-    durations = Durations((0.5, 1.0))
+    durations = DurationHistogram((0.5, 1.0))
     for seconds in (0.1, 0.5, 0.7, 3.0):
         durations.observe(seconds)
-    assert tuple(durations.buckets()) == (("0.5", 2), ("1", 3), ("+Inf", 4))
+    assert tuple(durations.get_buckets()) == (("0.5", 2), ("1", 3), ("+Inf", 4))
     assert durations.seconds == pytest.approx(4.3)
 
 
@@ -84,15 +84,15 @@ def test_the_number_of_namespaces_is_limited_and_unused_ones_make_room() -> None
     counts = recorder()
     for number in range(MAX_NAMESPACES + 10):
         failed = job(f"n{number}")
-        counts._count_transition(counts.namespaces.label(failed.namespace), "Kubernetes", FAILURE)
+        counts._count_transition(counts.namespaces.get_label(failed.namespace), "Kubernetes", FAILURE)
     assert len(counts.restarts) == MAX_NAMESPACES + 1
     assert counts.restarts[OTHERS, "Kubernetes", "RankFailed"] == 10
-    counts.make_room({"n1", "n5000"})
+    counts.remove_unused({"n1", "n5000"})
     assert set(counts.restarts) == {(name, "Kubernetes", "RankFailed") for name in ("n1", OTHERS)}
-    assert counts.namespaces.label("n5000") == "n5000"
+    assert counts.namespaces.get_label("n5000") == "n5000"
 
 
 def test_namespaces_without_jobs_stay_while_there_is_room() -> None:
     labels = NamespaceLabels()
-    labels.label("team")
-    assert labels.make_room(()) == frozenset()
+    labels.get_label("team")
+    assert labels.remove_unused(()) == frozenset()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fakes.api_server import merged
 from muster.api.document import JSON
-from muster.controller.status.merge_patch import diff
+from muster.controller.status.merge_patch import make_merge_patch
 
 SCALARS = st.one_of(st.booleans(), st.integers(-3, 3), st.text("ab", max_size=2))
 VALUES = st.recursive(
@@ -21,12 +21,12 @@ DOCUMENTS = st.dictionaries(st.text("xyz", max_size=1), VALUES)
 
 @given(DOCUMENTS, DOCUMENTS)
 def test_the_patch_makes_the_one_into_the_other(before: dict[str, JSON], after: dict[str, JSON]) -> None:
-    assert merged(before, diff(before, after)) == after
+    assert merged(before, make_merge_patch(before, after)) == after
 
 
 @given(DOCUMENTS)
 def test_nothing_is_sent_for_equal_documents(document: dict[str, JSON]) -> None:
-    assert diff(document, document) == {}
+    assert make_merge_patch(document, document) == {}
 
 
 @pytest.mark.parametrize(
@@ -47,4 +47,4 @@ def test_nothing_is_sent_for_equal_documents(document: dict[str, JSON]) -> None:
 def test_only_what_differs_is_sent(
     before: Mapping[str, JSON], after: Mapping[str, JSON], patch: Mapping[str, JSON]
 ) -> None:
-    assert diff(before, after) == patch
+    assert make_merge_patch(before, after) == patch

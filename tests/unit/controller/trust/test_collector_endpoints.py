@@ -7,9 +7,9 @@ import pytest
 from muster.controller.trust.collector_endpoints import (
     LEADER_TERM_ANNOTATION,
     CollectorEndpoints,
-    endpoint_slices,
     is_current,
-    leader_term_of,
+    make_endpoint_slices,
+    read_leader_term,
 )
 
 
@@ -18,7 +18,7 @@ def endpoints(*addresses: str) -> CollectorEndpoints:
 
 
 def test_each_family_has_a_slice_of_the_service() -> None:
-    first, second = endpoint_slices(endpoints("10.0.0.7", "fd00::7"), "uid-1", 12)
+    first, second = make_endpoint_slices(endpoints("10.0.0.7", "fd00::7"), "uid-1", 12)
 
     assert (first["addressType"], second["addressType"]) == ("IPv4", "IPv6")
     assert first["endpoints"] == [{"addresses": ["10.0.0.7"], "conditions": {"ready": True}}]
@@ -48,13 +48,13 @@ def test_each_family_has_a_slice_of_the_service() -> None:
     ],
 )
 def test_the_leader_term_is_what_a_leader_wrote(annotations: Any, leader_term: int) -> None:
-    assert leader_term_of({"metadata": {"annotations": annotations}}) == leader_term
+    assert read_leader_term({"metadata": {"annotations": annotations}}) == leader_term
 
 
 def test_what_another_changed_is_not_as_wanted() -> None:
-    [wanted] = endpoint_slices(endpoints("10.0.0.7"), "uid-1", 12)
-    [later] = endpoint_slices(endpoints("10.0.0.7"), "uid-1", 13)
-    [moved] = endpoint_slices(endpoints("10.0.0.8"), "uid-1", 12)
+    [wanted] = make_endpoint_slices(endpoints("10.0.0.7"), "uid-1", 12)
+    [later] = make_endpoint_slices(endpoints("10.0.0.7"), "uid-1", 13)
+    [moved] = make_endpoint_slices(endpoints("10.0.0.8"), "uid-1", 12)
     as_stored: Any = {**wanted, "endpoints": [{"addresses": ["10.0.0.7"], "conditions": {"ready": True}, "zone": None}]}
 
     assert is_current(as_stored, wanted)

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from muster.controller.watch.kopf_session import response_class
+from muster.controller.watch.kopf_session import make_response_class
 from muster.objects.kubernetes.job_source import WATCHED_JOBS
 from muster.objects.kubernetes.object_parser import read_missing_parts, read_object
 
@@ -52,7 +52,7 @@ class Asked:
 
         app = web.Application()
         app.router.add_get("/", answer)
-        read = response_class(lambda part: read_object(part, WATCHED_JOBS.parse_options), self.skipped.append)
+        read = make_response_class(lambda part: read_object(part, WATCHED_JOBS.parse_options), self.skipped.append)
         async with (
             TestServer(app) as server,
             aiohttp.ClientSession(response_class=read) as session,

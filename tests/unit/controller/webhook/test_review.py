@@ -14,9 +14,9 @@ from muster.api.status.status import Status
 from muster.controller.webhook.review import (
     MAX_PROBLEMS,
     MAX_REVIEW_BYTES,
-    denial_message,
-    denial_status,
     find_problems,
+    make_denial_message,
+    make_denial_status,
     read_review,
 )
 from muster.objects.kubernetes.json_parts import MalformedJson
@@ -129,11 +129,11 @@ def test_a_body_that_is_not_a_review_is_malformed(text: bytes) -> None:
 
 def test_a_refusal_names_every_field_as_the_api_servers_own() -> None:
     problems = [FieldProblem(f"spec.x{number}", "found 0") for number in range(MAX_PROBLEMS + 5)]
-    status = denial_status(read_review(review()), problems)
+    status = make_denial_status(read_review(review()), problems)
     details = status["details"]
     assert isinstance(details, dict)
     causes = details["causes"]
     assert isinstance(causes, list)
     assert causes[0] == {"reason": "FieldValueInvalid", "field": "spec.x0", "message": "found 0"}
     assert (len(causes), status["reason"], status["code"]) == (MAX_PROBLEMS, "Invalid", 422)
-    assert denial_message(problems).endswith("; and 5 more")
+    assert make_denial_message(problems).endswith("; and 5 more")

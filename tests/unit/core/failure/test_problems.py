@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.decide import find_requeue_time
 from muster.core.fact_completion import complete_facts
-from muster.core.facts import JobFacts, NodeFacts, Problem
+from muster.core.facts import JobFacts, LauncherFacts, NodeFacts, Problem
 from muster.core.judge import judge
+from muster.core.outcome import Verdict
 from muster_worker.contract.schema import AgentPhase, CommandKind
 from unit.core.builders import (
     START,
@@ -16,12 +18,14 @@ from unit.core.builders import (
     agent,
     command,
     compute_status,
+    exited_launcher,
     exited_process,
     exited_rank,
     facts,
     finished_node,
     job,
     missing_node,
+    mpi_job,
     node,
     rank,
     rank_without_peer,
@@ -143,6 +147,44 @@ def test_the_problem_names_the_cause_of_a_pods_deletion(reason: str) -> None:
 
     failed = next(entry for entry in status.conditions if entry.type == "Failed")
     assert (failed.reason, status.message) == (reason, "digits-0: machine-1 evicted it; 2 others were cut off")
+
+
+DONE = (exited_rank(0, 9, exit_code=0), exited_rank(1, 9, exit_code=0))
+TORCHRUN_STOPPED = exited_launcher(10.5, signal=9, stopped=True)
+
+
+@pytest.mark.parametrize(
+    ("current_job", "launcher", "reason"),
+    [
+        # mpirun needs the daemon of the deleted node.
+        (mpi_job(), None, "PodDeleted"),
+        (mpi_job(), exited_launcher(10.5, 137, name="mpirun", stopped=True), "PodDeleted"),
+        # torchrun waited for its peers.
+        (job(), TORCHRUN_STOPPED, "PodDeleted"),
+        # Without a launcher, or after its end, the node was not needed: muster stopped node 1 for another cause.
+        (job(), None, "RanksLost"),
+        (job(), exited_launcher(9.5, 0), "RanksLost"),
+    ],
+    ids=["mpi daemon", "mpirun", "torchrun", "direct", "torchrun had ended"],
+)
+def test_a_deleted_pod_whose_ranks_had_ended_is_a_failure_if_others_needed_it(
+    current_job: Job, launcher: LauncherFacts | None, reason: str
+) -> None:
+    deleted = with_sigterm(
+        with_problem(finished_node(0, *DONE, launcher=launcher), "PodDeleted", "a user did it"), 10.0
+    )
+    stopped = stopped_node(1, stopped_rank(2, 10.3), stopped_rank(3, 10.3))
+
+    assert judge(current_job, Status(), facts(deleted, stopped), START + 20).reason == reason
+
+
+def test_a_deleted_pod_is_no_failure_if_all_ranks_have_succeeded() -> None:
+    deleted = with_sigterm(
+        with_problem(finished_node(0, *DONE, launcher=TORCHRUN_STOPPED), "PodDeleted", "a user did it"), 10.0
+    )
+    others = finished_node(1, exited_rank(2, 9, exit_code=0), exited_rank(3, 9, exit_code=0))
+
+    assert judge(job(), Status(), facts(deleted, others), START + 20).verdict is Verdict.SUCCEEDED
 
 
 def test_a_missing_pod_has_the_reason_of_its_problem() -> None:

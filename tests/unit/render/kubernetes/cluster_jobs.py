@@ -8,9 +8,9 @@ from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job, Metadata, Spec
 from muster.objects.kubernetes.kinds import Object
 from muster.render.kubernetes.merge import Fields
-from muster.render.kubernetes.pod_patch import entries, trainer_of
+from muster.render.kubernetes.pod_patch import get_entries, get_trainer
 from muster.render.kubernetes.pod_settings import PodSettings
-from muster.render.kubernetes.render import pod
+from muster.render.kubernetes.render import render_pod
 
 SETTING = PodSettings(
     cluster_domain="cluster.local",
@@ -39,7 +39,7 @@ def with_trainer(**fields: JSON) -> Fields:
 
 
 def rendered(job: Job, node: int = 0, replacement: int = 0) -> Fields:
-    return dict(pod(job, node, replacement, SETTING))
+    return dict(render_pod(job, node, replacement, SETTING))
 
 
 def pod_spec(job: Job, node: int = 0) -> Fields:
@@ -47,17 +47,17 @@ def pod_spec(job: Job, node: int = 0) -> Fields:
 
 
 def trainer(job: Job, node: int = 0) -> Fields:
-    return trainer_of(rendered(job, node))
+    return get_trainer(rendered(job, node))
 
 
 def mounts(job: Job) -> dict[JSON, Fields]:
     """Return the trainer's mounts by their paths."""
-    return {str(mount["mountPath"]): mount for mount in entries(trainer(job), "volumeMounts")}
+    return {str(mount["mountPath"]): mount for mount in get_entries(trainer(job), "volumeMounts")}
 
 
 def volumes(job: Job) -> dict[JSON, Fields]:
     """Return the pod's volumes by their names."""
-    return {str(volume["name"]): volume for volume in entries(pod_spec(job), "volumes")}
+    return {str(volume["name"]): volume for volume in get_entries(pod_spec(job), "volumes")}
 
 
 def labels(child: Object) -> Mapping[str, JSON]:

@@ -26,7 +26,7 @@ from muster.diagnose.kubernetes.scheduling import find_scheduling_problem
 from muster.objects.kubernetes.pods import read_pod
 from muster.render.kubernetes.gang import render_pod_group
 from muster.render.kubernetes.merge import Fields
-from muster.render.kubernetes.pod_patch import entries
+from muster.render.kubernetes.pod_patch import get_entries
 from unit.render.kubernetes.cluster_jobs import SETTING, UID, cluster_job, pod_spec, rendered
 
 VOLCANO: Fields = {"volcano": "research"}
@@ -76,7 +76,7 @@ def test_a_pod_group_is_what_its_scheduler_s_schema_wants(
     Draft202012Validator(schema).validate(group.body["spec"])
     assert group.body["spec"] == spec
     assert (group.body["apiVersion"], group.body["kind"]) == (api_version, "PodGroup")
-    assert entries(read_mapping(group.body["metadata"]), "ownerReferences")[0]["uid"] == UID
+    assert get_entries(read_mapping(group.body["metadata"]), "ownerReferences")[0]["uid"] == UID
     assert group.kind.build_path("team") == f"/apis/{api_version}/namespaces/team/podgroups"
 
 

@@ -8,10 +8,10 @@ from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.api.json_fields import read_mapping
 from muster.core.instances import INSTANCE_TYPES, describe_instance, find_instance_type
-from muster.render.kubernetes.devices import with_procs
+from muster.render.kubernetes.devices import resolve_procs_per_node
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
-from muster.render.kubernetes.pod_patch import entries
+from muster.render.kubernetes.pod_patch import get_entries
 from unit.render.kubernetes.cluster_jobs import cluster_job, pod_spec, trainer, with_trainer
 
 P5: Fields = {"instanceType": "p5.48xlarge"}
@@ -30,7 +30,7 @@ def limits(**spec: JSON) -> Fields:
 
 def variables(**spec: JSON) -> dict[JSON, JSON]:
     result = trainer(cluster_job(**{"nodePool": P5, **spec}))
-    return {str(variable["name"]): variable.get("value") for variable in entries(result, "env")}
+    return {str(variable["name"]): variable.get("value") for variable in get_entries(result, "env")}
 
 
 @pytest.mark.parametrize(
@@ -89,13 +89,13 @@ def test_a_whole_machine_gets_all_that_it_has() -> None:
     assert limits() == {"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 32, "hugepages-2Mi": "5120Mi"}
     assert resources()["requests"] == {"memory": "8000Mi"}
     assert variables() == {"FI_EFA_USE_HUGE_PAGE": "0", **TYPE}
-    assert GPU_TAINT in entries(pod_spec(cluster_job(nodePool=P5)), "tolerations")
+    assert GPU_TAINT in get_entries(pod_spec(cluster_job(nodePool=P5)), "tolerations")
 
 
 def test_chips_are_asked_for_whole() -> None:
     pool: Fields = {"instanceType": "trn2.48xlarge"}
     assert limits(nodePool=pool) == {"aws.amazon.com/neuron": 16, "vpc.amazonaws.com/efa": 16}
-    assert NEURON_TAINT in entries(pod_spec(cluster_job(nodePool=pool)), "tolerations")
+    assert NEURON_TAINT in get_entries(pod_spec(cluster_job(nodePool=pool)), "tolerations")
 
 
 @pytest.mark.parametrize("name", sorted(INSTANCE_TYPES))
@@ -262,10 +262,10 @@ def test_an_efa_that_can_t_be_is_refused(spec: dict[str, JSON], words: str) -> N
     ],
 )
 def test_ranks_follow_from_the_type(spec: dict[str, JSON], procs: int) -> None:
-    assert with_procs(cluster_job(**{"nodePool": P5, **spec})).spec.procs_per_node == procs
+    assert resolve_procs_per_node(cluster_job(**{"nodePool": P5, **spec})).spec.procs_per_node == procs
 
 
 def test_chips_of_an_unknown_type_need_a_number_of_ranks() -> None:
     job = cluster_job(resources={"limits": {"aws.amazon.com/neuron": 4}})
     with pytest.raises(InvalidResource, match="whose cores muster doesn't know; set the number"):
-        with_procs(job)
+        resolve_procs_per_node(job)

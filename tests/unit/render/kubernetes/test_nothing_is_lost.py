@@ -11,7 +11,7 @@ from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.api.validation.validate import validate
 from muster.render.kubernetes.merge import Fields
-from muster.render.kubernetes.pod_patch import entries, trainer_of
+from muster.render.kubernetes.pod_patch import get_entries, get_trainer
 from unit.render.kubernetes.cluster_jobs import IMAGE, UID, rendered
 
 WORD = st.text("abc", min_size=1, max_size=3)
@@ -141,8 +141,8 @@ def test_nothing_of_the_template_is_changed(template: Fields, agent: JSON) -> No
     pod = read_mapping(rendered(job_of({"template": template, "agent": agent}))["spec"])
     ours = ("muster", "trainer")
     for name in ("containers", "initContainers", "volumes"):
-        owners = [entry for entry in entries(pod, name) if not str(entry["name"]).startswith(ours)]
-        written = [entry for entry in entries(read_mapping(template["spec"]), name) if entry["name"] != "trainer"]
+        owners = [entry for entry in get_entries(pod, name) if not str(entry["name"]).startswith(ours)]
+        written = [entry for entry in get_entries(read_mapping(template["spec"]), name) if entry["name"] != "trainer"]
         assert owners == written
 
 
@@ -150,10 +150,10 @@ def test_nothing_of_the_template_is_changed(template: Fields, agent: JSON) -> No
 def test_the_short_fields_stay_unless_the_template_says_otherwise(
     template: Fields, variables: JSON, amounts: JSON
 ) -> None:
-    allowed = [{"value": "v", **each} for each in entries({"env": variables}, "env") if "value" in each]
+    allowed = [{"value": "v", **each} for each in get_entries({"env": variables}, "env") if "value" in each]
     job = job_of({"template": template, "env": list(allowed), "resources": {"limits": amounts}})
-    theirs, result = trainer_of(template), trainer_of(rendered(job))
-    named = {each["name"] for each in entries(theirs, "env")}
+    theirs, result = get_trainer(template), get_trainer(rendered(job))
+    named = {each["name"] for each in get_entries(theirs, "env")}
     assert holds(result.get("env", []), [each for each in allowed if each["name"] not in named])
     limits = read_mapping(read_mapping(theirs.get("resources")).get("limits"))
     assert holds(read_mapping(result.get("resources")).get("limits", {}), {**read_mapping(amounts), **limits})
@@ -165,7 +165,7 @@ def test_what_is_said_of_a_node_counts_for_that_node_alone(template: Fields, ove
     assert holds(rendered(job, 0), template)
     for name, value in read_mapping(read_mapping(override["metadata"]).get("labels")).items():
         assert read_mapping(read_mapping(rendered(job, 1)["metadata"])["labels"])[name] == value
-    for variable in entries(trainer_of(override), "env"):
-        assert variable in entries(trainer_of(rendered(job, 1)), "env")
-    for mount in entries(trainer_of(override), "volumeMounts"):
-        assert any(holds(each, mount) for each in entries(trainer_of(rendered(job, 1)), "volumeMounts"))
+    for variable in get_entries(get_trainer(override), "env"):
+        assert variable in get_entries(get_trainer(rendered(job, 1)), "env")
+    for mount in get_entries(get_trainer(override), "volumeMounts"):
+        assert any(holds(each, mount) for each in get_entries(get_trainer(rendered(job, 1)), "volumeMounts"))

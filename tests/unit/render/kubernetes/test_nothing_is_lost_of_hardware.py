@@ -8,7 +8,7 @@ from muster.api.json_fields import read_mapping
 from muster.core.instances import INSTANCE_TYPES
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
-from muster.render.kubernetes.pod_patch import entries, trainer_of
+from muster.render.kubernetes.pod_patch import get_entries, get_trainer
 from unit.render.kubernetes.cluster_jobs import rendered
 from unit.render.kubernetes.test_nothing_is_lost import TEMPLATES, WORD, fields, holds, job_of
 
@@ -73,17 +73,17 @@ def test_the_template_stands_in_the_pod_of_any_machine(spec: Fields, template: F
     pod_spec = {**read_mapping(template["spec"]), **places}
     result = pod_of({**spec, "template": {**template, "spec": pod_spec}})
     # Their order has no meaning, and one that the pool has, too, is at the pool's position.
-    tolerated = entries(pod_spec, "tolerations")
+    tolerated = get_entries(pod_spec, "tolerations")
     pod_spec.pop("tolerations", None)
     assert holds(result, {**template, "spec": pod_spec})
-    assert all(each in entries(read_mapping(result["spec"]), "tolerations") for each in tolerated)
+    assert all(each in get_entries(read_mapping(result["spec"]), "tolerations") for each in tolerated)
 
 
 @settings(deadline=None)
 @given(SPECS, AMOUNTS, VARIABLES)
 def test_devices_and_variables_are_the_owner_s(spec: Fields, limits: JSON, variables: JSON) -> None:
     trainer: Fields = {"name": "trainer", "resources": {"limits": limits}, "env": variables}
-    result = trainer_of(pod_of({**spec, "template": {"spec": {"containers": [trainer]}}}))
+    result = get_trainer(pod_of({**spec, "template": {"spec": {"containers": [trainer]}}}))
     resources, asked = read_mapping(result.get("resources")), read_mapping(spec.get("resources"))
     for part, later in (("requests", {}), ("limits", read_mapping(limits))):
         theirs = {**read_mapping(asked.get(part)), **later}
@@ -91,8 +91,8 @@ def test_devices_and_variables_are_the_owner_s(spec: Fields, limits: JSON, varia
         assert {name: amounts.get(name) for name in theirs} == theirs
         # Fields beside it are of other kinds than all fields of the owner.
         assert amounts.keys() - theirs.keys() <= {*OURS} - {name for name in theirs if name in OURS}
-    variables = {str(each["name"]): each["value"] for each in entries(result, "env")}
-    wanted = {str(each["name"]): each["value"] for each in [*entries(spec, "env"), *entries(trainer, "env")]}
+    variables = {str(each["name"]): each["value"] for each in get_entries(result, "env")}
+    wanted = {str(each["name"]): each["value"] for each in [*get_entries(spec, "env"), *get_entries(trainer, "env")]}
     assert {name: variables[name] for name in wanted} == wanted
     assert variables.keys() - wanted.keys() <= {"FI_EFA_USE_HUGE_PAGE", "SM_CURRENT_INSTANCE_TYPE"}
 
@@ -104,6 +104,6 @@ OURS = ("nvidia.com/gpu", "aws.amazon.com/neuron", "vpc.amazonaws.com/efa", "hug
 @given(SPECS, TOLERATIONS)
 def test_no_toleration_is_lost(spec: Fields, theirs: JSON) -> None:
     pod = read_mapping(pod_of({**spec, "template": {"spec": {"tolerations": theirs}}})["spec"])
-    tolerations = entries(pod, "tolerations")
-    pools = entries(read_mapping(spec.get("nodePool")), "tolerations")
-    assert all(toleration in tolerations for toleration in [*pools, *entries({"all": theirs}, "all")])
+    tolerations = get_entries(pod, "tolerations")
+    pools = get_entries(read_mapping(spec.get("nodePool")), "tolerations")
+    assert all(toleration in tolerations for toleration in [*pools, *get_entries({"all": theirs}, "all")])

@@ -10,9 +10,9 @@ from muster.render.agent_plan import render_plan
 from muster.render.kubernetes import own_python
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
-from muster.render.kubernetes.pod_patch import entries
+from muster.render.kubernetes.pod_patch import get_entries
 from muster.render.kubernetes.pod_settings import PodSettings
-from muster.render.kubernetes.render import pod
+from muster.render.kubernetes.render import render_pod
 from muster_dev import own_python as maker
 from unit.render.kubernetes.cluster_jobs import cluster_job, mounts, pod_spec, rendered, trainer, volumes, with_trainer
 
@@ -28,7 +28,7 @@ RESTRICTED: Fields = {
 
 
 def init_containers(**spec: JSON) -> list[Fields]:
-    return entries(pod_spec(cluster_job(agent=BROUGHT, **spec)), "initContainers")
+    return get_entries(pod_spec(cluster_job(agent=BROUGHT, **spec)), "initContainers")
 
 
 def in_pod(**fields: JSON) -> Fields:
@@ -46,7 +46,7 @@ def test_without_it_the_image_s_python_runs_the_agent() -> None:
 
 def test_an_init_container_copies_it_and_the_agent_runs_on_it() -> None:
     job = cluster_job(agent=BROUGHT)
-    assert entries(pod_spec(job), "initContainers") == [
+    assert get_entries(pod_spec(job), "initContainers") == [
         {
             "name": "muster-python",
             "image": "registry.example/muster:1",
@@ -124,9 +124,9 @@ def test_the_owner_says_more_of_it_or_otherwise() -> None:
 
 def test_an_operator_that_does_not_know_its_image_says_so() -> None:
     with pytest.raises(NotRenderable, match=r"spec\.agent\.inject .*--agent-image") as refused:
-        pod(cluster_job(agent=BROUGHT), 0, 0, PodSettings("cluster.local", "https://collector"))
+        render_pod(cluster_job(agent=BROUGHT), 0, 0, PodSettings("cluster.local", "https://collector"))
     assert refused.value.problem.reason == "AgentImageNotSet"
-    assert pod(cluster_job(), 0, 0, PodSettings("cluster.local", "https://collector")) == rendered(cluster_job())
+    assert render_pod(cluster_job(), 0, 0, PodSettings("cluster.local", "https://collector")) == rendered(cluster_job())
 
 
 def test_explain_says_who_asks_for_it_and_render_which_python_starts_the_ranks() -> None:

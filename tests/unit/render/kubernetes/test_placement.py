@@ -8,10 +8,10 @@ from muster.api.field_problems import InvalidResource
 from muster.api.json_fields import read_mapping
 from muster.api.spec.node_pool import NamedPool
 from muster.render.kubernetes import render
-from muster.render.kubernetes.fields import in_job
+from muster.render.kubernetes.fields import find_job_field
 from muster.render.kubernetes.merge import Fields
-from muster.render.kubernetes.pod_patch import entries
-from muster.render.kubernetes.spec_hash import spec_hash
+from muster.render.kubernetes.pod_patch import get_entries
+from muster.render.kubernetes.spec_hash import hash_spec
 from unit.render.kubernetes.cluster_jobs import SETTING, UID, cluster_job, pod_spec, rendered
 
 ZONE = "topology.kubernetes.io/zone"
@@ -22,7 +22,7 @@ LAYER = "topology.k8s.aws/network-node-layer-3"
 def keys(kind: str, **spec: JSON) -> list[JSON]:
     """Return the labels by which the job's pods are placed together, or apart."""
     affinity = read_mapping(read_mapping(pod_spec(cluster_job(**spec)).get("affinity")).get(kind))
-    terms = entries(affinity, "requiredDuringSchedulingIgnoredDuringExecution")
+    terms = get_entries(affinity, "requiredDuringSchedulingIgnoredDuringExecution")
     assert all(term["labelSelector"] == {"matchLabels": {"muster.dev/job-uid": UID}} for term in terms)
     return [term["topologyKey"] for term in terms]
 
@@ -64,7 +64,7 @@ def test_all_pods_of_a_job_with_spares_lie_apart(
 ) -> None:
     for node in range(2):
         affinity = read_mapping(pod_spec(cluster_job(**spec), node).get("affinity"))
-        terms = entries(
+        terms = get_entries(
             read_mapping(affinity.get("podAntiAffinity")), "preferredDuringSchedulingIgnoredDuringExecution"
         )
         assert [(term["weight"], read_mapping(term["podAffinityTerm"])["topologyKey"]) for term in terms] == prefers
@@ -91,7 +91,7 @@ def test_the_owner_s_affinity_stands_beside_the_pool_s() -> None:
     theirs: Fields = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": ZONE}
     required: Fields = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [theirs]}}
     result = pod_spec(cluster_job(nodePool={"zone": "Same"}, template={"spec": {"affinity": required}}))
-    terms = entries(
+    terms = get_entries(
         read_mapping(read_mapping(result["affinity"])["podAffinity"]), "requiredDuringSchedulingIgnoredDuringExecution"
     )
     assert [term["topologyKey"] for term in terms] == [ZONE, ZONE]
@@ -102,11 +102,13 @@ def test_avoided_nodes_stand_beside_the_owner_s_affinity() -> None:
     theirs: Fields = {"weight": 1, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
     wishes: Fields = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [theirs]}}
     job = cluster_job(template={"spec": {"affinity": wishes}})
-    affinity = read_mapping(read_mapping(render.pod(job, 0, 1, SETTING, ("node-a", "node-b"))["spec"])["affinity"])
-    terms = entries(read_mapping(affinity["nodeAffinity"]), "preferredDuringSchedulingIgnoredDuringExecution")
+    affinity = read_mapping(
+        read_mapping(render.render_pod(job, 0, 1, SETTING, ("node-a", "node-b"))["spec"])["affinity"]
+    )
+    terms = get_entries(read_mapping(affinity["nodeAffinity"]), "preferredDuringSchedulingIgnoredDuringExecution")
     avoided = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["node-a", "node-b"]}
     assert terms == [{"weight": 100, "preference": {"matchExpressions": [avoided]}}, theirs]
-    assert spec_hash(job) == spec_hash(cluster_job(template={"spec": {"affinity": wishes}}))
+    assert hash_spec(job) == hash_spec(cluster_job(template={"spec": {"affinity": wishes}}))
 
 
 POOLS = (
@@ -126,7 +128,7 @@ def test_a_named_pool_is_as_good_as_its_words() -> None:
 def test_pods_made_from_another_configuration_are_outdated() -> None:
     job = cluster_job(nodePool={"name": "cpu"})
     other = (NamedPool(name="cpu", node_selector={"pool": "cpus"}, machine="Any"),)
-    assert spec_hash(resolve_pool(job, POOLS)) != spec_hash(resolve_pool(job, other))
+    assert hash_spec(resolve_pool(job, POOLS)) != hash_spec(resolve_pool(job, other))
 
 
 @pytest.mark.parametrize(
@@ -153,10 +155,13 @@ def test_the_message_about_an_unknown_pool_lists_the_pools(pools: tuple[NamedPoo
 )
 def test_what_the_api_server_finds_wrong_is_found_in_the_pool(pool: Fields, field: str, place: str) -> None:
     job = cluster_job(nodePool=pool)
-    assert in_job(field, rendered(job), job) == place
+    assert find_job_field(field, rendered(job), job) == place
 
 
 def test_a_named_pool_s_mistake_is_the_operator_s() -> None:
     pools = (NamedPool(name="bad", tolerations=({"key": "a b"},)),)
     job = resolve_pool(cluster_job(nodePool={"name": "bad"}), pools)
-    assert in_job("spec.tolerations[0].key", rendered(job), job) == "the operator's node pool bad.tolerations[0].key"
+    assert (
+        find_job_field("spec.tolerations[0].key", rendered(job), job)
+        == "the operator's node pool bad.tolerations[0].key"
+    )

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from muster.api.document import JSON
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_copy import copy_pod
-from muster.render.kubernetes.render import pod
+from muster.render.kubernetes.render import render_pod
 from support.searches import examples
 from unit.render.kubernetes.cluster_jobs import SETTING, cluster_job, with_trainer
 
@@ -40,8 +40,8 @@ SPECS: dict[str, Fields] = {
 def test_it_is_the_pod_of_the_other_node(name: str, nodes: tuple[int, int], replacements: tuple[int, int]) -> None:
     job = cluster_job(nodes=4, **SPECS[name])
     first, other = (
-        pod(job, node, replacement, SETTING, ("machine-1",))
+        render_pod(job, node, replacement, SETTING, ("machine-1",))
         for node, replacement in zip(nodes, replacements, strict=True)
     )
     assert copy_pod(first, "vit", nodes[1], replacements[1]) == other
-    assert first == pod(job, nodes[0], replacements[0], SETTING, ("machine-1",))
+    assert first == render_pod(job, nodes[0], replacements[0], SETTING, ("machine-1",))

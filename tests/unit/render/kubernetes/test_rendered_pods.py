@@ -7,7 +7,7 @@ from muster.api.document import JSON
 from muster.api.json_fields import read_mapping
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
-from muster.render.kubernetes.pod_patch import entries
+from muster.render.kubernetes.pod_patch import get_entries
 from unit.render.kubernetes.cluster_jobs import cluster_job, mounts, pod_spec, rendered, trainer, volumes, with_trainer
 
 CLAIM: Fields = {"persistentVolumeClaim": {"claimName": "data"}}
@@ -21,7 +21,7 @@ def mounted_by_owner(path: str) -> Fields:
 @pytest.mark.parametrize("path", ["/dev/shm", "/dev/shm/", "/opt/ml/model", "/opt/ml/checkpoints", "/opt/ml/input"])
 def test_what_the_owner_mounts_is_mounted_once(path: str) -> None:
     job = cluster_job(template=mounted_by_owner(path))
-    paths = [str(mount["mountPath"]).rstrip("/") for mount in entries(trainer(job), "volumeMounts")]
+    paths = [str(mount["mountPath"]).rstrip("/") for mount in get_entries(trainer(job), "volumeMounts")]
     assert len(paths) == len(set(paths))
     assert mounts(job)[path] == {"name": "mine", "mountPath": path}
 
@@ -123,8 +123,8 @@ def test_sidecars_stay_and_the_ranks_container_is_the_first() -> None:
     other: Fields = {"name": "metrics", "image": "m"}
     job = cluster_job(template={"spec": {"initContainers": [sidecar], "containers": [other]}})
     assert pod_spec(job)["initContainers"] == [sidecar]
-    assert [container["name"] for container in entries(pod_spec(job), "containers")] == ["trainer", "metrics"]
-    assert entries(pod_spec(job), "containers")[1] == other
+    assert [container["name"] for container in get_entries(pod_spec(job), "containers")] == ["trainer", "metrics"]
+    assert get_entries(pod_spec(job), "containers")[1] == other
 
 
 @pytest.mark.parametrize(("given", "expected"), [({}, "25"), ({"terminationGracePeriodSeconds": 120}, "115"),

@@ -11,10 +11,10 @@ from muster.render.agent_plan import render_plan
 from muster.render.kubernetes import fields
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
-from muster.render.kubernetes.pod_patch import entries
+from muster.render.kubernetes.pod_patch import get_entries
 from muster.render.kubernetes.pod_settings import PodSettings
-from muster.render.kubernetes.render import config_map, pod
-from muster.render.storage.storage_plan import from_json, storage_plan
+from muster.render.kubernetes.render import render_config_map, render_pod
+from muster.render.storage.storage_plan import decode_plan, make_storage_plan
 from unit.render.kubernetes.cluster_jobs import (
     cluster_job,
     mounts,
@@ -35,12 +35,12 @@ ALL: Fields = {
 
 
 def init_containers(**spec: JSON) -> dict[str, Fields]:
-    return {str(one["name"]): one for one in entries(pod_spec(cluster_job(**spec)), "initContainers")}
+    return {str(one["name"]): one for one in get_entries(pod_spec(cluster_job(**spec)), "initContainers")}
 
 
 def test_a_job_without_any_of_it_has_no_more_in_its_pods() -> None:
     assert "initContainers" not in pod_spec(cluster_job())
-    assert storage_plan(cluster_job()) is None
+    assert make_storage_plan(cluster_job()) is None
     assert "muster-data" not in volumes(cluster_job())
 
 
@@ -75,7 +75,7 @@ def test_one_container_brings_and_ends_and_one_keeps_beside_the_ranks() -> None:
     for one in result.values():
         assert (one["image"], one["imagePullPolicy"]) == ("registry.example/muster:1", "Always")
         # they don't get the agent's token
-        assert "muster" not in {mount["name"] for mount in entries(one, "volumeMounts")}
+        assert "muster" not in {mount["name"] for mount in get_entries(one, "volumeMounts")}
 
 
 def test_read_only_data_needs_no_upload_container() -> None:
@@ -86,7 +86,7 @@ def test_read_only_data_needs_no_upload_container() -> None:
 
 def test_each_node_gets_its_rank() -> None:
     job = cluster_job(inputs=[SHARD])
-    (one,) = entries(pod_spec(job, node=1), "initContainers")
+    (one,) = get_entries(pod_spec(job, node=1), "initContainers")
     assert json.dumps(one["command"]).endswith('"--node", "1"]')
 
 
@@ -94,12 +94,12 @@ def test_the_plan_travels_in_the_jobs_config_map_and_comes_back_as_it_was() -> N
     inline: JSON = {"inline": {"files": {"a.py": "print('ä')\n"}}}
     written: Fields = {**ALL, "source": inline, "procsPerNode": 1}
     job = cluster_job(**written)
-    data = read_mapping(config_map(job, render_plan(job, "https://a", "CA"), b"")["data"])
-    assert from_json(str(data["storage.json"]).encode()) == storage_plan(job)
+    data = read_mapping(render_config_map(job, render_plan(job, "https://a", "CA"), b"")["data"])
+    assert decode_plan(str(data["storage.json"]).encode()) == make_storage_plan(job)
     assert "storage.json" not in read_mapping(
-        config_map(cluster_job(procsPerNode=1), render_plan(cluster_job(procsPerNode=1), "https://a", "CA"), b"")[
-            "data"
-        ]
+        render_config_map(
+            cluster_job(procsPerNode=1), render_plan(cluster_job(procsPerNode=1), "https://a", "CA"), b""
+        )["data"]
     )
 
 
@@ -111,11 +111,11 @@ def test_the_owners_variables_for_s3_and_the_operators_service_reach_them() -> N
     pod_settings = PodSettings("a", "https://a", storage_image="i", s3_endpoint="http://minio:9000")
     key: JSON = {"name": "AWS_SECRET_ACCESS_KEY", "valueFrom": {"secretKeyRef": {"name": "s3", "key": "k"}}}
     job = cluster_job(**ALL, env=[key, {"name": "LR", "value": "1"}])
-    for one in entries(read_mapping(pod(job, 0, 0, pod_settings)["spec"]), "initContainers"):
+    for one in get_entries(read_mapping(render_pod(job, 0, 0, pod_settings)["spec"]), "initContainers"):
         assert one["env"] == [{"name": "AWS_ENDPOINT_URL_S3", "value": "http://minio:9000"}, key]
     own: JSON = {"name": "AWS_ENDPOINT_URL_S3", "value": "http://mine:9000"}
     job = cluster_job(**ALL, env=[own])
-    for one in entries(read_mapping(pod(job, 0, 0, pod_settings)["spec"]), "initContainers"):
+    for one in get_entries(read_mapping(render_pod(job, 0, 0, pod_settings)["spec"]), "initContainers"):
         assert one["env"] == [own]
 
 
@@ -166,7 +166,7 @@ def test_a_folder_is_mounted_once() -> None:
 
 def test_without_the_operators_image_downloads_are_refused() -> None:
     with pytest.raises(NotRenderable, match=r"spec\.inputs\[0\]\.s3 .*--storage-image") as refused:
-        pod(cluster_job(**ALL), 0, 0, PodSettings("a", "https://a", agent_image="i"))
+        render_pod(cluster_job(**ALL), 0, 0, PodSettings("a", "https://a", agent_image="i"))
     assert refused.value.problem.reason == "StorageImageNotSet"
 
 
@@ -182,7 +182,7 @@ def test_every_setting_is_explained() -> None:
 
 def test_what_the_api_server_refuses_of_it_is_the_ranks_resources() -> None:
     job = cluster_job(**ALL, resources={"limits": {"cpu": 4}})
-    at = fields.in_job("spec.initContainers[0].resources.limits[cpu]", rendered(job), job)
+    at = fields.find_job_field("spec.initContainers[0].resources.limits[cpu]", rendered(job), job)
     assert at == "spec.resources.limits[cpu]"
 
 
@@ -192,12 +192,12 @@ def test_a_git_token_reaches_the_container_that_fetches_the_code_and_no_other() 
     job = cluster_job(**asked)
     variable = {"name": "MUSTER_GIT_TOKEN", "valueFrom": {"secretKeyRef": {"name": "git-token", "key": "token"}}}
     whole = pod_spec(job)
-    (bring,) = (one for one in entries(whole, "initContainers") if one["name"] == "muster-download")
-    assert variable in entries(bring, "env")
+    (bring,) = (one for one in get_entries(whole, "initContainers") if one["name"] == "muster-download")
+    assert variable in get_entries(bring, "env")
     assert json.dumps(whole).count("git-token") == 1
-    written = json.dumps(config_map(job, render_plan(job, "https://collector", "authority"), b"seed"))
+    written = json.dumps(render_config_map(job, render_plan(job, "https://collector", "authority"), b"seed"))
     assert "git-token" not in written
-    plan = storage_plan(job)
+    plan = make_storage_plan(job)
     assert plan is not None
     assert plan.code is not None
     assert plan.code.git is not None

@@ -8,7 +8,7 @@ import pytest
 from muster.api.document import JSON
 from muster.api.validation.validate import validate
 from muster.api.yaml.load import decode_documents
-from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.image_facts import load_image_facts
 from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.settings import RequestSettings
 
@@ -28,7 +28,7 @@ def rendered(case: str, training_job: str) -> dict[str, JSON]:
     path = HERE / "jobs" / f"{case}.yaml"
     (document,) = decode_documents(path.read_bytes(), path.name)
     return render_request(
-        validate(document), RequestSettings("us-west-2", "111122223333", training_job), image_facts()
+        validate(document), RequestSettings("us-west-2", "111122223333", training_job), load_image_facts()
     ).body
 
 

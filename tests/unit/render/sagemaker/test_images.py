@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from muster.render.sagemaker.image_facts import image_facts
+from muster.render.sagemaker.image_facts import load_image_facts
 from muster.render.sagemaker.images import (
     FieldName,
     ImageRequest,
     NoSuchImage,
-    image_instance_type,
-    processor_of,
-    training_image,
+    choose_image_instance_type,
+    get_processor,
+    select_training_image,
 )
 
 PYTORCH = ImageRequest("PyTorch", "2.0.1", "us-west-2", "ml.p4d.24xlarge")
@@ -59,7 +59,7 @@ BEIJING = "727897471807.dkr.ecr.cn-north-1.amazonaws.com.cn"
     ],
 )
 def test_the_image(asked: ImageRequest, image: str) -> None:
-    assert training_image(asked, image_facts()) == image
+    assert select_training_image(asked, load_image_facts()) == image
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,8 @@ def test_the_image(asked: ImageRequest, image: str) -> None:
 )
 def test_what_there_is_no_image_for(asked: ImageRequest, part: FieldName, words: str) -> None:
     with pytest.raises(NoSuchImage) as refused:
-        training_image(asked, image_facts())
-    assert refused.value.part == part
+        select_training_image(asked, load_image_facts())
+    assert refused.value.field == part
     assert words in str(refused.value)
 
 
@@ -148,7 +148,7 @@ def test_what_there_is_no_image_for(asked: ImageRequest, part: FieldName, words:
     ],
 )
 def test_the_instance_group_that_the_image_is_for(types: list[str], deciding: str) -> None:
-    assert image_instance_type(types) == deciding
+    assert choose_image_instance_type(types) == deciding
 
 
 @pytest.mark.parametrize(
@@ -161,4 +161,4 @@ def test_the_instance_group_that_the_image_is_for(types: list[str], deciding: st
     ],
 )
 def test_what_an_instance_type_computes_with(name: str, processor: str) -> None:
-    assert processor_of(name) == processor
+    assert get_processor(name) == processor

@@ -10,9 +10,9 @@ from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job
 from muster.core.training_job.name import build_training_job_name
 from muster.render.sagemaker.apply_defaults import apply_defaults
-from muster.render.sagemaker.image_facts import image_facts
-from muster.render.sagemaker.rank_reports import may_report
-from muster.render.sagemaker.request.identity import job_tags
+from muster.render.sagemaker.image_facts import load_image_facts
+from muster.render.sagemaker.rank_reports import can_ranks_report
+from muster.render.sagemaker.request.identity import make_job_tags
 from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.settings import RequestSettings
 from muster.render.sagemaker.request.training_request import TrainingRequest
@@ -33,7 +33,7 @@ TORCH, MPI, PROCS = (
 
 
 def made(job: Job) -> TrainingRequest:
-    return render_request(job, RequestSettings("us-west-2", "111122223333", "vit-0123456789-1"), image_facts())
+    return render_request(job, RequestSettings("us-west-2", "111122223333", "vit-0123456789-1"), load_image_facts())
 
 
 def hyperparameters_of(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -119,7 +119,7 @@ def test_the_start_script_has_the_agent_beside_it_for_ranks_that_it_starts(
     assert archive is not None
     # only the agent: the wrapper for the toolkit's programs isn't needed
     assert [name for name in archive.files if name.startswith("muster_entry")] == agents
-    assert may_report(job) == bool(agents)
+    assert can_ranks_report(job) == bool(agents)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_names_and_tags_tell_whose_training_job_it_is() -> None:
     assert len(name) <= 63
     assert name == build_training_job_name(long, 1000000) != build_training_job_name(long, 999999)
     tagged = render_request(
-        job, RequestSettings("us-west-2", "111122223333", name, tags=job_tags(job, 3)), image_facts()
+        job, RequestSettings("us-west-2", "111122223333", name, tags=make_job_tags(job, 3)), load_image_facts()
     ).tags
     assert tagged["muster.dev/name"] == "vit"
     assert tagged["muster.dev/attempt"] == "3"
@@ -281,13 +281,13 @@ def test_python_that_the_image_has_not_is_refused() -> None:
 def test_debugger_and_profiler_in_a_region_without_them() -> None:
     request_settings = RequestSettings("eu-central-2", "111122223333", "vit-0123456789-1")
     job = sagemaker_job({"image": "img:1"}, {"rankReports": "Off"})
-    body = render_request(job, request_settings, image_facts()).body
+    body = render_request(job, request_settings, load_image_facts()).body
     assert "DebugHookConfig" not in body
     assert body["ProfilerConfig"] == {"DisableProfiler": True}
     asked: tuple[dict[str, JSON], ...] = ({"debugger": {"hook": "Enabled"}}, {"profiler": {"mode": "Enabled"}})
     for block in asked:
         with pytest.raises(InvalidResource, match="found settings for eu-central-2, which has no Debugger"):
-            render_request(sagemaker_job({"image": "img:1"}, block), request_settings, image_facts())
+            render_request(sagemaker_job({"image": "img:1"}, block), request_settings, load_image_facts())
 
 
 @pytest.mark.parametrize(
@@ -316,4 +316,4 @@ def test_a_built_in_rule_where_sagemaker_has_no_image_is_refused() -> None:
     block: dict[str, JSON] = {"profiler": {"rules": [{"name": "DetailedProfilerProcessingJobConfig-1"}]}}
     request_settings = RequestSettings("af-south-1", "111122223333", "vit-0123456789-1")
     with pytest.raises(InvalidResource, match=r"spec\.sagemaker\.profiler\.rules\[0\]\.image: not set"):
-        render_request(sagemaker_job({}, block), request_settings, image_facts())
+        render_request(sagemaker_job({}, block), request_settings, load_image_facts())

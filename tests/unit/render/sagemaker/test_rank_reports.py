@@ -9,7 +9,12 @@ import pytest
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.cli.render.training_request import build_request
-from muster.render.sagemaker.rank_reports import launchers_identify_ranks, may_report, report_files, with_rank_reports
+from muster.render.sagemaker.rank_reports import (
+    add_rank_reports,
+    are_rank_numbers_unique,
+    can_ranks_report,
+    make_report_files,
+)
 from muster.render.sagemaker.request.training_request import Archive, TrainingRequest
 from unit.render.sagemaker.builders import sagemaker_job
 
@@ -41,7 +46,7 @@ def test_one_hyperparameter_and_files_beside_the_code(
     hyperparameters: dict[str, JSON], wanted: Wanted, program: str
 ) -> None:
     asked = sent(hyperparameters)
-    made = with_rank_reports(asked, wanted)
+    made = add_rank_reports(asked, wanted)
     assert made.body == {**asked.body, "HyperParameters": {**hyperparameters, "sagemaker_program": program}}
     assert made.archive is not None
     assert set(made.archive.files) == {"other.txt", "muster_entry.program", "muster_entry.pyz", program.strip('"')}
@@ -50,7 +55,7 @@ def test_one_hyperparameter_and_files_beside_the_code(
 
 def test_muster_s_own_start_script_stays_the_program() -> None:
     asked = sent({**TORCH, "sagemaker_program": '"muster_start.py"'})
-    made = with_rank_reports(asked, "Auto")
+    made = add_rank_reports(asked, "Auto")
     assert made.body == asked.body
     assert made.archive is not None
     assert set(made.archive.files) == {"other.txt", "muster_entry.pyz"}
@@ -68,7 +73,7 @@ def test_muster_s_own_start_script_stays_the_program() -> None:
     ],
 )
 def test_else_nothing_changes(request_: TrainingRequest, wanted: Wanted) -> None:
-    assert with_rank_reports(request_, wanted) is request_
+    assert add_rank_reports(request_, wanted) is request_
 
 
 @pytest.mark.parametrize(
@@ -77,14 +82,14 @@ def test_else_nothing_changes(request_: TrainingRequest, wanted: Wanted) -> None
 )
 def test_what_can_t_be_is_refused(request_: TrainingRequest, why: str) -> None:
     with pytest.raises(InvalidResource) as refused:
-        with_rank_reports(request_, "On")
+        add_rank_reports(request_, "On")
     (problem,) = refused.value.problems
     assert problem.path == "spec.sagemaker.rankReports"
     assert why in problem.message
 
 
 def test_the_same_program_has_the_same_files() -> None:
-    first, second = report_files("train.py"), report_files("train.py")
+    first, second = make_report_files("train.py"), make_report_files("train.py")
     assert first == second
     assert first["muster_entry.program"] == b"train.py\n"
     with zipfile.ZipFile(io.BytesIO(first["muster_entry.pyz"])) as agent:
@@ -99,11 +104,11 @@ def test_ranks_of_one_group_are_not_reported_as_all_ranks() -> None:
     distribution: JSON = {"torchDistributed": {}, "instanceGroup": "train"}
     job = sagemaker_job({}, {"instanceType": None, "instanceGroups": groups, "distribution": distribution})
     assert build_request(job, "us-west-2").hyperparameters["sagemaker_program"] == '"train.py"'
-    assert not may_report(job)
+    assert not can_ranks_report(job)
     # each group has a torchrun, and a rank 0
-    assert not launchers_identify_ranks(job)
+    assert not are_rank_numbers_unique(job)
     mpi: JSON = {"mpi": {}, "instanceGroup": "train"}
     by_mpi = sagemaker_job({}, {"instanceType": None, "instanceGroups": groups, "distribution": mpi})
-    assert (may_report(by_mpi), launchers_identify_ranks(by_mpi)) == (False, True)
-    assert launchers_identify_ranks(sagemaker_job())
-    assert may_report(sagemaker_job({}, {"distribution": {"torchDistributed": {}}}))
+    assert (can_ranks_report(by_mpi), are_rank_numbers_unique(by_mpi)) == (False, True)
+    assert are_rank_numbers_unique(sagemaker_job())
+    assert can_ranks_report(sagemaker_job({}, {"distribution": {"torchDistributed": {}}}))

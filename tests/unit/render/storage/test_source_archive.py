@@ -17,8 +17,8 @@ from muster.api import file_paths
 from muster.api.s3_uri import S3Uri
 from muster.render.storage import source_files
 from muster.render.storage.errors import StorageError
-from muster.render.storage.source_archive import SourceArchive, members_of, pack
-from muster.render.storage.source_files import SourceFile, check_files, from_texts
+from muster.render.storage.source_archive import SourceArchive, make_members, pack_files
+from muster.render.storage.source_files import SourceFile, check_files, make_files
 from muster.storage import source_folder
 from muster.storage.source_folder import read_archive, write_files
 
@@ -35,7 +35,7 @@ _FILES = st.dictionaries(_PATHS, st.builds(SourceFile, st.binary(max_size=64), s
 
 def _packed(files: Mapping[str, SourceFile]) -> tuple[SourceArchive, bytes]:
     file = io.BytesIO()
-    return pack(members_of(files), file), file.getvalue()
+    return pack_files(make_members(files), file), file.getvalue()
 
 
 def test_the_bytes_are_these_for_ever() -> None:
@@ -59,7 +59,7 @@ def test_the_same_files_give_the_same_bytes_in_any_order(files: dict[str, Source
 @given(_FILES, _FILES)
 def test_other_files_give_another_place(files: dict[str, SourceFile], others: dict[str, SourceFile]) -> None:
     folder = S3Uri("code", "team/")
-    same = _packed(files)[0].place(folder) == _packed(others)[0].place(folder)
+    same = _packed(files)[0].get_uri(folder) == _packed(others)[0].get_uri(folder)
     assert same == (files == others)
 
 
@@ -82,9 +82,9 @@ def test_files_are_written_as_they_are(files: dict[str, SourceFile]) -> None:
 
 
 def test_its_place_tells_its_content() -> None:
-    archive, _ = _packed(from_texts({"train.py": "print(1)\n"}))
-    assert str(archive.place(S3Uri("code", "a/"))) == f"s3://code/a/source/{archive.sha256}/sourcedir.tar.gz"
-    assert str(archive.place(S3Uri("code", ""))) == f"s3://code/source/{archive.sha256}/sourcedir.tar.gz"
+    archive, _ = _packed(make_files({"train.py": "print(1)\n"}))
+    assert str(archive.get_uri(S3Uri("code", "a/"))) == f"s3://code/a/source/{archive.sha256}/sourcedir.tar.gz"
+    assert str(archive.get_uri(S3Uri("code", ""))) == f"s3://code/source/{archive.sha256}/sourcedir.tar.gz"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_its_place_tells_its_content() -> None:
 )
 def test_files_that_would_land_elsewhere_are_refused(files: dict[str, str], says: str) -> None:
     with pytest.raises(StorageError) as caught:
-        check_files(from_texts(files), "spec.source.git")
+        check_files(make_files(files), "spec.source.git")
     assert says in caught.value.message
     assert caught.value.message.startswith("spec.source.git can't be used: ")
     assert caught.value.reason == "SourceRefused"
@@ -112,7 +112,7 @@ def test_files_that_would_land_elsewhere_are_refused(files: dict[str, str], says
 def test_code_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_files, "MAX_BYTES", 10)
     with pytest.raises(StorageError, match=r"spec\.inputs"):
-        check_files(from_texts({"a": "x" * 6, "b": "x" * 6}), "x")
+        check_files(make_files({"a": "x" * 6, "b": "x" * 6}), "x")
 
 
 def _archive(*members: tarfile.TarInfo) -> io.BytesIO:
@@ -184,7 +184,7 @@ class _Endless(io.BytesIO):
         return super().read(size)
 
 
-@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", _packed(from_texts({"a": "b"}))[1][:60]])
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", _packed(make_files({"a": "b"}))[1][:60]])
 def test_half_an_archive_is_refused(data: bytes) -> None:
     with pytest.raises(StorageError, match="not a complete"):
         read_archive(io.BytesIO(data), "x")

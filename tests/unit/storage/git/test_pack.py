@@ -36,7 +36,7 @@ def name(kind: int, content: bytes) -> ObjectID:
 
 def content_of(objects: GitObjects, wanted: ObjectID) -> bytes | None:
     place = objects.find(wanted)
-    return None if place is None else objects.content(place)
+    return None if place is None else objects.read_content(place)
 
 
 BASE = b"x" * 1000

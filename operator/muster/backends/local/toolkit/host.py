@@ -12,7 +12,7 @@ from pathlib import Path
 
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.toolkit.main import SSH
-from muster.render.agent_archive import agent_archive
+from muster.render.agent_archive import build_agent_archive
 
 INTERFACE = "lo"
 """All hosts of this machine use the loopback interface."""
@@ -81,7 +81,7 @@ def make_hosts(training: Training, layout: RunLayout, hosts_file: str, python: s
     paths = TrainingPlaces(layout.private)
     for folder in (paths.base, paths.sockets, paths.programs):
         folder.mkdir()
-    layout.archive.write_bytes(agent_archive())
+    layout.archive.write_bytes(build_agent_archive())
     layout.hosts.write_text(hosts_file, encoding="utf-8", errors="surrogateescape")
     paths.toolkit.write_bytes(files("muster.backends.local.toolkit").joinpath("main.py").read_bytes())
     command = (python, "-I", "-S", str(paths.toolkit), SSH, str(paths.sockets))

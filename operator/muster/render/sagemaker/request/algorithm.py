@@ -7,7 +7,7 @@ from muster.api.spec.sagemaker.launch import SERVICE_COMMAND, Launch
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.api.spec.sagemaker.support import parse_version
 from muster.render.sagemaker.image_catalogue import ImageFacts
-from muster.render.sagemaker.request.code import Code, script_command, unpack_before
+from muster.render.sagemaker.request.code import Code, get_script_command, prepend_unpacking
 from muster.render.sagemaker.request.drivers import START_PROGRAM
 from muster.render.sagemaker.request.image import choose_image
 from muster.render.sagemaker.request.settings import RequestSettings
@@ -26,22 +26,22 @@ def render_algorithm(job: Job, launch: Launch, source: Code, settings: RequestSe
         "TrainingImage": choose_image(spec, settings.region, facts),
         "TrainingInputMode": block.input_mode,
     }
-    entrypoint, arguments = container_command(spec, launch, source)
+    entrypoint, arguments = make_container_command(spec, launch, source)
     if entrypoint:
         fields["ContainerEntrypoint"] = list(entrypoint)
     if arguments:
         fields["ContainerArguments"] = list(arguments)
     if spec.metrics:
         fields["MetricDefinitions"] = [{"Name": metric.name, "Regex": metric.regex} for metric in spec.metrics]
-    series = _time_series(block, launch)
+    series = _choose_time_series(block, launch)
     if series is not None:
         fields["EnableSageMakerMetricsTimeSeries"] = series
     if block.image_repository is not None:
-        fields["TrainingImageConfig"] = _repository(block)
+        fields["TrainingImageConfig"] = _render_repository(block)
     return fields
 
 
-def container_command(spec: Spec, launch: Launch, source: Code) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def make_container_command(spec: Spec, launch: Launch, source: Code) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the container's entry point and arguments. Empty means the image's own."""
     block = get_sagemaker_block(spec)
     if block.container_entrypoint or block.container_arguments:
@@ -50,13 +50,13 @@ def container_command(spec: Spec, launch: Launch, source: Code) -> tuple[tuple[s
         return ("/bin/bash",), ("-c", f"chmod +x {START_PROGRAM} && {START_PROGRAM}")
     if launch.start == "Toolkit" or (spec.command == SERVICE_COMMAND and not source.channel):
         return (), ()
-    command = script_command() if launch.uses_start_script else spec.command
+    command = get_script_command() if launch.uses_start_script else spec.command
     words = (*command, *to_arguments(spec.hyperparameters))
-    words = unpack_before(words) if source.channel else words
+    words = prepend_unpacking(words) if source.channel else words
     return words[:1], words[1:]
 
 
-def _time_series(block: SageMaker, launch: Launch) -> bool | None:
+def _choose_time_series(block: SageMaker, launch: Launch) -> bool | None:
     if block.metrics_time_series is not None:
         return block.metrics_time_series == "Enabled"
     if block.framework is None or launch.start != "Toolkit":
@@ -70,7 +70,7 @@ def _has_time_series(framework: Framework) -> bool:
     return framework.version is not None and parse_version(framework.version) >= _FIRST_WITH_TIME_SERIES[framework.name]
 
 
-def _repository(block: SageMaker) -> Fields:
+def _render_repository(block: SageMaker) -> Fields:
     repository = block.image_repository
     if repository is None:
         return {}

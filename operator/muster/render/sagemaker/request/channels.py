@@ -15,24 +15,24 @@ _ACCESS = {"ReadOnly": "ro", "ReadWrite": "rw"}
 
 def render_channels(spec: Spec, source: Code) -> list[JSON]:
     """Return the InputDataConfig."""
-    result: list[JSON] = [_channel(channel) for channel in spec.inputs]
+    result: list[JSON] = [_render_channel(channel) for channel in spec.inputs]
     if source.drivers:
-        return [*result, *_own_channels(spec, source)]
+        return [*result, *_render_own_channels(spec, source)]
     if source.channel:
-        result.append(_code_channel(spec, source))
+        result.append(_render_code_channel(spec, source))
     return result
 
 
-def _code_channel(spec: Spec, source: Code) -> Fields:
+def _render_code_channel(spec: Spec, source: Code) -> Fields:
     block = get_sagemaker_block(spec)
-    fields: Fields = {"ChannelName": CODE_CHANNEL, "DataSource": _s3(source.channel, "FullyReplicated")}
+    fields: Fields = {"ChannelName": CODE_CHANNEL, "DataSource": _render_s3(source.channel, "FullyReplicated")}
     if block.input_mode == "File" or uses_toolkit(block):
         return fields
     # Without a toolkit, a container unpacks the code from a file.
     return {**fields, "InputMode": "File"}
 
 
-def _own_channels(spec: Spec, source: Code) -> list[JSON]:
+def _render_own_channels(spec: Spec, source: Code) -> list[JSON]:
     """Return the channels for the code and the start script.
 
     SageMaker requires instance groups for all channels or for none.
@@ -44,7 +44,7 @@ def _own_channels(spec: Spec, source: Code) -> list[JSON]:
     return [
         {
             "ChannelName": name,
-            "DataSource": _s3(uri, "FullyReplicated", ChannelOptions(instance_groups=groups)),
+            "DataSource": _render_s3(uri, "FullyReplicated", ChannelOptions(instance_groups=groups)),
             "InputMode": "File",
         }
         for name, uri in uris.items()
@@ -52,9 +52,9 @@ def _own_channels(spec: Spec, source: Code) -> list[JSON]:
     ]
 
 
-def _channel(channel: Input) -> Fields:
+def _render_channel(channel: Input) -> Fields:
     options = channel.sagemaker or ChannelOptions()
-    fields: Fields = {"ChannelName": channel.name, "DataSource": _data_source(channel, options)}
+    fields: Fields = {"ChannelName": channel.name, "DataSource": _render_data_source(channel, options)}
     optional: dict[str, JSON] = {
         "ContentType": channel.content_type,
         "CompressionType": options.compression,
@@ -65,15 +65,15 @@ def _channel(channel: Input) -> Fields:
     return {**fields, **{name: value for name, value in optional.items() if value is not None}}
 
 
-def _data_source(channel: Input, options: ChannelOptions) -> Fields:
+def _render_data_source(channel: Input, options: ChannelOptions) -> Fields:
     if options.file_system is not None:
-        return {"FileSystemDataSource": _file_system(options.file_system)}
+        return {"FileSystemDataSource": _render_file_system(options.file_system)}
     if channel.s3 is None:
         return {}
-    return _s3(channel.s3.uri, channel.s3.distribution, options)
+    return _render_s3(channel.s3.uri, channel.s3.distribution, options)
 
 
-def _s3(uri: str, distribution: str, options: ChannelOptions | None = None) -> Fields:
+def _render_s3(uri: str, distribution: str, options: ChannelOptions | None = None) -> Fields:
     selected = options or ChannelOptions()
     fields: Fields = {"S3DataType": selected.data_type, "S3Uri": uri, "S3DataDistributionType": distribution}
     if selected.attribute_names:
@@ -83,7 +83,7 @@ def _s3(uri: str, distribution: str, options: ChannelOptions | None = None) -> F
     return {"S3DataSource": fields}
 
 
-def _file_system(file_system: FileSystem) -> Fields:
+def _render_file_system(file_system: FileSystem) -> Fields:
     return {
         "FileSystemId": file_system.id,
         "FileSystemType": file_system.type,

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from muster.api.spec.job import Job
 from muster.api.spec.sagemaker.block import get_sagemaker_block
 from muster.api.spec.sagemaker.launch import START_SCRIPT, Launch
-from muster.render.sagemaker.request.drivers import DRIVERS_CHANNEL, driver_files
-from muster.render.sagemaker.request.places import code_key, code_uri, input_uri
+from muster.render.sagemaker.request.drivers import DRIVERS_CHANNEL, make_driver_files
+from muster.render.sagemaker.request.places import choose_code_key, make_code_uri, make_input_uri
 from muster.render.sagemaker.request.settings import RequestSettings
-from muster.render.sagemaker.request.start_script import start_files
+from muster.render.sagemaker.request.start_script import make_start_files
 from muster.render.sagemaker.request.training_request import Archive
 
 CODE_CHANNEL = "code"
@@ -20,9 +20,10 @@ _ARCHIVE_FILE = f"/opt/ml/input/data/{CODE_CHANNEL}/sourcedir.tar.gz"
 
 @dataclass(frozen=True)
 class Code:
-    """How containers get the code: by the toolkit's submit directory `directory`, or by the `channel` with this URI.
+    """How containers get the code: from the toolkit's submit directory `directory`, or from a channel.
 
-    `drivers` is the URI of the start script's channel. Unused fields are "". `archive` is None if muster packs no code.
+    `channel` is the URI of the code's channel, `drivers` that of the start script's channel. Unused fields are "".
+    `archive` is None if muster packs no code.
     """
 
     directory: str = ""
@@ -35,8 +36,8 @@ def choose_code(job: Job, launch: Launch, settings: RequestSettings) -> Code:
     """Choose how the containers get the job's code."""
     spec, block = job.spec, get_sagemaker_block(job.spec)
     if launch.start == "Channels":
-        return _in_channels(job, launch, settings)
-    archive = _archive(job, launch, settings)
+        return _pass_in_channels(job, launch, settings)
+    archive = _make_archive(job, launch, settings)
     source_uri = spec.source.s3.uri if spec.source is not None and spec.source.s3 is not None else ""
     uri = archive.uri if archive is not None else source_uri
     if not uri:
@@ -46,32 +47,32 @@ def choose_code(job: Job, launch: Launch, settings: RequestSettings) -> Code:
     return Code(uri, "", archive)
 
 
-def _in_channels(job: Job, launch: Launch, settings: RequestSettings) -> Code:
+def _pass_in_channels(job: Job, launch: Launch, settings: RequestSettings) -> Code:
     """Pass code and start script as channels, as in SDK 3 (model_trainer.py, _create_training_job_args)."""
     spec = job.spec
-    drivers = input_uri(spec, settings, DRIVERS_CHANNEL)
+    drivers = make_input_uri(spec, settings, DRIVERS_CHANNEL)
     source_uri = spec.source.s3.uri if spec.source is not None and spec.source.s3 is not None else ""
-    channel = source_uri or (input_uri(spec, settings, CODE_CHANNEL) if spec.source is not None else "")
-    objects = {f"{drivers}/{name}": content for name, content in driver_files(job, launch).items()}
-    packed = f"{channel}/sourcedir.tar.gz" if channel and not source_uri else ""
-    return Code("", channel, Archive(packed, code_key(spec, settings), {}, objects), drivers)
+    channel = source_uri or (make_input_uri(spec, settings, CODE_CHANNEL) if spec.source is not None else "")
+    objects = {f"{drivers}/{name}": content for name, content in make_driver_files(job, launch).items()}
+    archive_uri = f"{channel}/sourcedir.tar.gz" if channel and not source_uri else ""
+    return Code("", channel, Archive(archive_uri, choose_code_key(spec, settings), {}, objects), drivers)
 
 
-def unpack_before(command: tuple[str, ...]) -> tuple[str, ...]:
+def prepend_unpacking(command: tuple[str, ...]) -> tuple[str, ...]:
     """Return a command that unpacks the code into the toolkit's folder, and then runs `command`."""
     script = f'mkdir -p {CODE_FOLDER} && cd {CODE_FOLDER} && tar -xzf {_ARCHIVE_FILE} && exec "$@"'
     return ("/bin/sh", "-c", script, "sh", *command)
 
 
-def script_command() -> tuple[str, ...]:
+def get_script_command() -> tuple[str, ...]:
     """Return the command for muster's start script in a container without a toolkit."""
     return ("python3", START_SCRIPT)
 
 
-def _archive(job: Job, launch: Launch, settings: RequestSettings) -> Archive | None:
-    files = start_files(job, launch) if launch.uses_start_script else {}
+def _make_archive(job: Job, launch: Launch, settings: RequestSettings) -> Archive | None:
+    files = make_start_files(job, launch) if launch.uses_start_script else {}
     source = job.spec.source
     packs_source = source is not None and source.s3 is None
     if not packs_source and not files:
         return None
-    return Archive(code_uri(job.spec, settings), code_key(job.spec, settings), files)
+    return Archive(make_code_uri(job.spec, settings), choose_code_key(job.spec, settings), files)

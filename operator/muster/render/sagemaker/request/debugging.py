@@ -14,8 +14,8 @@ from muster.api.spec.sagemaker.debug import Collection, Debugger, DebugRule, Pro
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.api.spec.sagemaker.support import REGIONS_WITHOUT_DEBUGGER, is_trainium
 from muster.render.sagemaker.image_catalogue import ImageFacts
-from muster.render.sagemaker.images import NoSuchImage, rule_image
-from muster.render.sagemaker.request.places import output_uri
+from muster.render.sagemaker.images import NoSuchImage, select_rule_image
+from muster.render.sagemaker.request.places import get_output_uri
 from muster.render.sagemaker.request.settings import RequestSettings
 from muster.render.sagemaker.request.training_request import Fields
 
@@ -23,12 +23,15 @@ from muster.render.sagemaker.request.training_request import Fields
 def render_debugging(spec: Spec, settings: RequestSettings, facts: ImageFacts) -> Fields:
     """Return the request's fields for debugging. Raises `InvalidResource` if the region doesn't support them."""
     block = get_sagemaker_block(spec)
-    location = output_uri(spec, settings)
-    fields: Fields = {**_hook(spec, block, settings.region, location), **_profiler(block, settings.region, location)}
+    location = get_output_uri(spec, settings)
+    fields: Fields = {
+        **_render_hook(spec, block, settings.region, location),
+        **_render_profiler(block, settings.region, location),
+    }
     if block.debugger.rules and find_debugger_conflict(spec) != "parameterServer":
-        fields["DebugRuleConfigurations"] = _rules("debugger", block.debugger.rules, settings.region, facts)
+        fields["DebugRuleConfigurations"] = _render_rules("debugger", block.debugger.rules, settings.region, facts)
     if block.profiler.rules:
-        fields["ProfilerRuleConfigurations"] = _rules("profiler", block.profiler.rules, settings.region, facts)
+        fields["ProfilerRuleConfigurations"] = _render_rules("profiler", block.profiler.rules, settings.region, facts)
     if block.tensor_board is not None:
         path = block.tensor_board.local_path
         local: Fields = {} if path is None else {"LocalPath": path}
@@ -36,7 +39,7 @@ def render_debugging(spec: Spec, settings: RequestSettings, facts: ImageFacts) -
     return fields
 
 
-def _hook(spec: Spec, block: SageMaker, region: str, location: str) -> Fields:
+def _render_hook(spec: Spec, block: SageMaker, region: str, location: str) -> Fields:
     debugger = block.debugger
     if debugger.hook == "Disabled":
         return {}
@@ -47,7 +50,7 @@ def _hook(spec: Spec, block: SageMaker, region: str, location: str) -> Fields:
         return {}
     fields: Fields = {
         "S3OutputPath": debugger.s3 or location,
-        "CollectionConfigurations": [_collection(collection) for collection in debugger.collections],
+        "CollectionConfigurations": [_render_collection(collection) for collection in debugger.collections],
     }
     if debugger.local_path is not None:
         fields["LocalPath"] = debugger.local_path
@@ -56,7 +59,7 @@ def _hook(spec: Spec, block: SageMaker, region: str, location: str) -> Fields:
     return {"DebugHookConfig": fields}
 
 
-def _profiler(block: SageMaker, region: str, location: str) -> Fields:
+def _render_profiler(block: SageMaker, region: str, location: str) -> Fields:
     profiler = block.profiler
     if profiler.mode == "Unset":
         return {}
@@ -88,23 +91,23 @@ def _check_region(path: str, region: str, *, is_configured: bool) -> None:
         raise InvalidResource((FieldProblem(path, f"found settings for {region}, which has no Debugger; remove them"),))
 
 
-def _collection(collection: Collection) -> Fields:
+def _render_collection(collection: Collection) -> Fields:
     fields: Fields = {"CollectionName": collection.name}
     return {**fields, "CollectionParameters": dict(collection.parameters)} if collection.parameters else fields
 
 
-def _rules(field: str, rules: Sequence[DebugRule], region: str, facts: ImageFacts) -> list[JSON]:
+def _render_rules(field: str, rules: Sequence[DebugRule], region: str, facts: ImageFacts) -> list[JSON]:
     result: list[JSON] = []
     for index, rule in enumerate(rules):
         try:
-            result.append(_rule(rule, rule.image or rule_image(rule.name, region, facts)))
+            result.append(_render_rule(rule, rule.image or select_rule_image(rule.name, region, facts)))
         except NoSuchImage as problem:
             message = f"not set, and SageMaker has none for {rule.name} in {region}: found {problem}"
             raise InvalidResource((FieldProblem(f"spec.sagemaker.{field}.rules[{index}].image", message),)) from None
     return result
 
 
-def _rule(rule: DebugRule, image: str) -> Fields:
+def _render_rule(rule: DebugRule, image: str) -> Fields:
     optional: dict[str, JSON] = {
         "InstanceType": rule.instance_type,
         "VolumeSizeInGB": rule.volume_size_gb,

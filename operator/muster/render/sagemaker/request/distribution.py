@@ -34,17 +34,17 @@ _INSTANCE_TYPE = "sagemaker_instance_type"
 _GROUPS = "sagemaker_distribution_instance_groups"
 
 
-def distribution_parameters(
+def make_distribution_parameters(
     spec: Spec, block: SageMaker, framework: Framework, distribution: Distribution
 ) -> dict[str, JSON]:
     """Return the toolkit's hyperparameters by name, before encoding."""
     if framework.name == "TensorFlow":
-        value = _general(block, distribution)
+        value = _make_general_parameters(block, distribution)
     elif framework.name == "PyTorch":
-        value = _pytorch(block, _rewrite_ddp(distribution))
+        value = _make_pytorch_parameters(block, _rewrite_ddp(distribution))
     else:
-        value = _hugging_face(block, distribution)
-    return {**value, **_processes(spec, distribution)}
+        value = _make_hugging_face_parameters(block, distribution)
+    return {**value, **_make_process_count(spec, distribution)}
 
 
 def has_separate_worlds(spec: Spec) -> bool:
@@ -57,7 +57,7 @@ def has_separate_worlds(spec: Spec) -> bool:
     distribution, framework = choose_distribution(spec), block.framework
     if distribution is None or framework is None or not uses_some_instance_groups(block):
         return False
-    return _GROUPS not in distribution_parameters(spec, block, framework, distribution)
+    return _GROUPS not in make_distribution_parameters(spec, block, framework, distribution)
 
 
 def _rewrite_ddp(distribution: Distribution) -> Distribution:
@@ -69,23 +69,23 @@ def _rewrite_ddp(distribution: Distribution) -> Distribution:
     return distribution.model_copy(update={"pytorch_ddp": None, "data_parallel": data_parallel})
 
 
-def _pytorch(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
-    if not _torch(distribution):
-        return _general(block, distribution)
-    value = _general(block, distribution) if _is_parallel(distribution) else {}
-    return {**value, _TORCH_DISTRIBUTED: True, **_instance_type(block)}
+def _make_pytorch_parameters(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
+    if not _uses_torch_distributed(distribution):
+        return _make_general_parameters(block, distribution)
+    value = _make_general_parameters(block, distribution) if _uses_smdistributed(distribution) else {}
+    return {**value, _TORCH_DISTRIBUTED: True, **_make_instance_type(block)}
 
 
-def _hugging_face(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
+def _make_hugging_face_parameters(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
     ddp = distribution.pytorch_ddp
     if ddp is not None and ddp.enabled:
-        return {_PYTORCH_DDP: True, **_instance_type(block)}
-    if ddp is None and _torch(distribution):
-        return {_TORCH_DISTRIBUTED: True, **_instance_type(block)}
-    return _general(block, distribution)
+        return {_PYTORCH_DDP: True, **_make_instance_type(block)}
+    if ddp is None and _uses_torch_distributed(distribution):
+        return {_TORCH_DISTRIBUTED: True, **_make_instance_type(block)}
+    return _make_general_parameters(block, distribution)
 
 
-def _general(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
+def _make_general_parameters(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
     fields: dict[str, JSON] = {}
     groups = list_rank_instance_groups(block)
     if groups:
@@ -95,14 +95,14 @@ def _general(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
     if distribution.mpi is not None:
         fields[MPI_ENABLED] = distribution.mpi.enabled
         fields[_MPI_OPTIONS] = distribution.mpi.custom_mpi_options
-    if _is_parallel(distribution):
-        fields.update(_parallel(block, distribution))
+    if _uses_smdistributed(distribution):
+        fields.update(_make_smdistributed_parameters(block, distribution))
     if distribution.multi_worker_mirrored is not None:
         fields[_MIRRORED] = distribution.multi_worker_mirrored.enabled
     return fields
 
 
-def _parallel(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
+def _make_smdistributed_parameters(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
     """Return the SDK's hyperparameters for smdistributed."""
     model, data = distribution.model_parallel, distribution.data_parallel
     # For several instance groups, the SDK sets the type to null.
@@ -114,7 +114,7 @@ def _parallel(block: SageMaker, distribution: Distribution) -> dict[str, JSON]:
     return fields
 
 
-def _processes(spec: Spec, distribution: Distribution) -> dict[str, JSON]:
+def _make_process_count(spec: Spec, distribution: Distribution) -> dict[str, JSON]:
     """Return the number of ranks on each instance, if the job sets it and the toolkit starts the ranks."""
     mpi, data, ddp = distribution.mpi, distribution.data_parallel, distribution.pytorch_ddp
     mpi_procs = mpi.processes_per_host if mpi is not None else None
@@ -126,13 +126,13 @@ def _processes(spec: Spec, distribution: Distribution) -> dict[str, JSON]:
     return {PROCESSES: procs} if starts_ranks and procs is not None else {}
 
 
-def _torch(distribution: Distribution) -> bool:
+def _uses_torch_distributed(distribution: Distribution) -> bool:
     return distribution.torch_distributed is not None and distribution.torch_distributed.enabled
 
 
-def _is_parallel(distribution: Distribution) -> bool:
+def _uses_smdistributed(distribution: Distribution) -> bool:
     return distribution.data_parallel is not None or distribution.model_parallel is not None
 
 
-def _instance_type(block: SageMaker) -> dict[str, JSON]:
+def _make_instance_type(block: SageMaker) -> dict[str, JSON]:
     return {} if block.instance_type is None else {_INSTANCE_TYPE: block.instance_type}

@@ -4,7 +4,7 @@ import shlex
 
 from muster.api.spec.job import Job
 from muster.api.spec.sagemaker.launch import START_SCRIPT, Launch
-from muster.render.sagemaker.request.start_script import start_files
+from muster.render.sagemaker.request.start_script import make_start_files
 from muster_worker.sagemaker.arguments import to_arguments
 
 DRIVERS_CHANNEL = "sm_drivers"
@@ -30,8 +30,8 @@ exec python3 {script} {arguments}
 """The script of the command. It installs requirements.txt like SageMaker's toolkit."""
 
 
-def driver_files(job: Job, launch: Launch) -> dict[str, bytes]:
+def make_driver_files(job: Job, launch: Launch) -> dict[str, bytes]:
     """Return the channel's files by name."""
     arguments = shlex.join(to_arguments(job.spec.hyperparameters))
     program = _SCRIPT.format(script=f"{_FOLDER}/{START_SCRIPT}", arguments=arguments)
-    return {_PROGRAM: program.encode(), **start_files(job, launch)}
+    return {_PROGRAM: program.encode(), **make_start_files(job, launch)}

@@ -11,8 +11,8 @@ from muster.api.spec.sagemaker.framework import Framework
 from muster.api.spec.sagemaker.launch import Launch
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.render.sagemaker.request.code import Code
-from muster.render.sagemaker.request.distribution import MPI_ENABLED, distribution_parameters
-from muster.render.sagemaker.request.places import join_uri, output_uri
+from muster.render.sagemaker.request.distribution import MPI_ENABLED, make_distribution_parameters
+from muster.render.sagemaker.request.places import get_output_uri, join_uri
 from muster.render.sagemaker.request.settings import RequestSettings
 from muster.render.sagemaker.request.training_request import Fields
 
@@ -22,13 +22,13 @@ _MODEL_FOLDER = "/opt/ml/model"
 def render_hyperparameters(job: Job, launch: Launch, source: Code, settings: RequestSettings) -> Fields:
     """Return the HyperParameters. Raises `InvalidResource` if the toolkit's would replace the user's."""
     spec, block = job.spec, get_sagemaker_block(job.spec)
-    toolkit_parameters = _encoded(_toolkit(spec, block, launch, source, settings))
-    value = {**_user(spec, launch), **block.raw_hyperparameters}
+    toolkit_parameters = _encode(_make_toolkit_parameters(spec, block, launch, source, settings))
+    value = {**_encode_user_hyperparameters(spec, launch), **block.raw_hyperparameters}
     _check_conflicts(spec, toolkit_parameters)
     return {**value, **toolkit_parameters}
 
 
-def _user(spec: Spec, launch: Launch) -> dict[str, str]:
+def _encode_user_hyperparameters(spec: Spec, launch: Launch) -> dict[str, str]:
     """Return spec.hyperparameters in the SDK's encoding: JSON for the toolkit, otherwise Python's str().
 
     With Channels, strings stay unchanged and other values are JSON, as in SDK 3 (sagemaker/train/utils.py,
@@ -43,7 +43,9 @@ def _user(spec: Spec, launch: Launch) -> dict[str, str]:
     return {name: str(value) for name, value in spec.hyperparameters.items()}
 
 
-def _toolkit(spec: Spec, block: SageMaker, launch: Launch, source: Code, settings: RequestSettings) -> dict[str, JSON]:
+def _make_toolkit_parameters(
+    spec: Spec, block: SageMaker, launch: Launch, source: Code, settings: RequestSettings
+) -> dict[str, JSON]:
     if launch.start != "Toolkit":
         return {}
     fields: dict[str, JSON] = {
@@ -57,11 +59,11 @@ def _toolkit(spec: Spec, block: SageMaker, launch: Launch, source: Code, setting
     if framework is None:
         return fields
     if launch.distribution is not None:
-        fields.update(distribution_parameters(spec, block, framework, launch.distribution))
-    return {**fields, **_model_dir(spec, framework, settings, fields)}
+        fields.update(make_distribution_parameters(spec, block, framework, launch.distribution))
+    return {**fields, **_make_model_dir(spec, framework, settings, fields)}
 
 
-def _model_dir(
+def _make_model_dir(
     spec: Spec, framework: Framework, settings: RequestSettings, fields: Mapping[str, JSON]
 ) -> dict[str, JSON]:
     """Return TensorFlow's model_dir (tensorflow/estimator.py, hyperparameters)."""
@@ -71,10 +73,10 @@ def _model_dir(
         return {"model_dir": framework.model_dir}
     if fields.get(MPI_ENABLED) is True:
         return {"model_dir": _MODEL_FOLDER}
-    return {"model_dir": join_uri(output_uri(spec, settings), settings.training_job, "model")}
+    return {"model_dir": join_uri(get_output_uri(spec, settings), settings.training_job, "model")}
 
 
-def _encoded(fields: Mapping[str, JSON]) -> dict[str, str]:
+def _encode(fields: Mapping[str, JSON]) -> dict[str, str]:
     return {name: json.dumps(value) for name, value in fields.items()}
 
 

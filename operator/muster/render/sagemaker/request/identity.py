@@ -10,7 +10,7 @@ NAME_TAG = "muster.dev/name"
 ATTEMPT_TAG = "muster.dev/attempt"
 
 
-def job_tags(job: Job, attempt: int) -> tuple[tuple[str, str], ...]:
+def make_job_tags(job: Job, attempt: int) -> tuple[tuple[str, str], ...]:
     """Return the tags of the training job of this attempt."""
     return (
         (UID_TAG, job.metadata.uid),

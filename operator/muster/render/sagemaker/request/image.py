@@ -8,7 +8,13 @@ from muster.api.spec.sagemaker.framework import Framework
 from muster.api.spec.sagemaker.launch import choose_distribution
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.render.sagemaker.image_catalogue import ImageFacts
-from muster.render.sagemaker.images import ImageRequest, Library, NoSuchImage, image_instance_type, training_image
+from muster.render.sagemaker.images import (
+    ImageRequest,
+    Library,
+    NoSuchImage,
+    choose_image_instance_type,
+    select_training_image,
+)
 
 
 def choose_image(spec: Spec, region: str, facts: ImageFacts) -> str:
@@ -17,27 +23,27 @@ def choose_image(spec: Spec, region: str, facts: ImageFacts) -> str:
     if spec.image is not None or block.framework is None:
         return spec.image or ""
     try:
-        return training_image(_wanted(spec, block, block.framework, region), facts)
+        return select_training_image(_make_image_request(spec, block, block.framework, region), facts)
     except NoSuchImage as problem:
-        path = _path(problem, block)
+        path = _find_field_path(problem, block)
         raise InvalidResource((FieldProblem(path, f"found {problem}"),)) from None
 
 
-def _wanted(spec: Spec, block: SageMaker, framework: Framework, region: str) -> ImageRequest:
+def _make_image_request(spec: Spec, block: SageMaker, framework: Framework, region: str) -> ImageRequest:
     types = [group.instance_type for group in block.instance_groups]
     return ImageRequest(
         framework=framework.name,
         version=framework.version or "",
         region=region,
-        instance_type=block.instance_type or image_instance_type(types),
+        instance_type=block.instance_type or choose_image_instance_type(types),
         python=framework.python_version or "",
-        library=_library(framework, choose_distribution(spec)),
+        library=_choose_library(framework, choose_distribution(spec)),
         pytorch=framework.pytorch_version or "",
         tensorflow=framework.tensorflow_version or "",
     )
 
 
-def _library(framework: Framework, distribution: Distribution | None) -> Library:
+def _choose_library(framework: Framework, distribution: Distribution | None) -> Library:
     """Return the SageMaker library that the image must contain (image_uris.py, get_training_image_uri)."""
     if distribution is None:
         return "None"
@@ -48,8 +54,8 @@ def _library(framework: Framework, distribution: Distribution | None) -> Library
     return "SMDistributed" if parallel is not None or distribution.data_parallel is not None or uses_ddp else "None"
 
 
-def _path(problem: NoSuchImage, block: SageMaker) -> str:
-    if problem.part == "instanceType" and block.instance_type is None:
+def _find_field_path(problem: NoSuchImage, block: SageMaker) -> str:
+    if problem.field == "instanceType" and block.instance_type is None:
         return "spec.sagemaker.instanceGroups"
-    is_block_field = problem.part in ("instanceType", "region")
-    return f"spec.sagemaker.{problem.part}" if is_block_field else f"spec.sagemaker.framework.{problem.part}"
+    is_block_field = problem.field in ("instanceType", "region")
+    return f"spec.sagemaker.{problem.field}" if is_block_field else f"spec.sagemaker.framework.{problem.field}"

@@ -21,12 +21,12 @@ MAX_IMAGE = 255
 
 def check_limits(body: Fields) -> None:
     """Raise `InvalidResource` with every field that exceeds a limit of SageMaker."""
-    problems = (*_hyperparameters(body), *_channels(body), *_tags(body), *_container(body))
+    problems = (*_check_hyperparameters(body), *_check_channels(body), *_check_tags(body), *_check_container(body))
     if problems:
         raise InvalidResource(problems)
 
 
-def _hyperparameters(body: Fields) -> Iterator[FieldProblem]:
+def _check_hyperparameters(body: Fields) -> Iterator[FieldProblem]:
     result = body.get("HyperParameters")
     values = result if isinstance(result, dict) else {}
     if len(values) > MAX_HYPERPARAMETERS:
@@ -49,7 +49,7 @@ def _hyperparameters(body: Fields) -> Iterator[FieldProblem]:
             )
 
 
-def _channels(body: Fields) -> Iterator[FieldProblem]:
+def _check_channels(body: Fields) -> Iterator[FieldProblem]:
     result = body.get("InputDataConfig")
     names = (
         [str(channel.get("ChannelName")) for channel in result or () if isinstance(channel, dict)]
@@ -63,7 +63,7 @@ def _channels(body: Fields) -> Iterator[FieldProblem]:
             yield FieldProblem("spec.inputs", f"found {quote(name)}, which the job's code needs; give it another name")
 
 
-def _tags(body: Fields) -> Iterator[FieldProblem]:
+def _check_tags(body: Fields) -> Iterator[FieldProblem]:
     result = body.get("Tags")
     tags = [tag for tag in result if isinstance(tag, dict)] if isinstance(result, list) else []
     names = [str(tag["Key"]) for tag in tags]
@@ -71,7 +71,7 @@ def _tags(body: Fields) -> Iterator[FieldProblem]:
         yield FieldProblem("spec.sagemaker.tags", f"found {len(names)} with muster's own; SageMaker allows {MAX_TAGS}")
 
 
-def _container(body: Fields) -> Iterator[FieldProblem]:
+def _check_container(body: Fields) -> Iterator[FieldProblem]:
     algorithm = body["AlgorithmSpecification"]
     fields = algorithm if isinstance(algorithm, dict) else {}
     for field, path in (("ContainerEntrypoint", "spec.command"), ("ContainerArguments", "spec.command")):

@@ -9,7 +9,7 @@ from muster.render.sagemaker.request.training_request import Fields
 _COMPRESSION = {"Gzip": "GZIP", "None": "NONE"}
 
 
-def output_uri(spec: Spec, settings: RequestSettings) -> str:
+def get_output_uri(spec: Spec, settings: RequestSettings) -> str:
     """Return the output's URI: the job's, or else the root of the default bucket."""
     value = spec.output.s3 if spec.output is not None else None
     return value or f"s3://{settings.default_bucket}/"
@@ -25,7 +25,7 @@ def join_uri(uri: str, *parts: str) -> str:
 def render_output(spec: Spec, settings: RequestSettings) -> Fields:
     """Return the OutputDataConfig."""
     block = get_sagemaker_block(spec)
-    fields: Fields = {"S3OutputPath": output_uri(spec, settings)}
+    fields: Fields = {"S3OutputPath": get_output_uri(spec, settings)}
     if block.output_kms_key is not None:
         fields["KmsKeyId"] = block.output_kms_key
     if block.output_compression is not None:
@@ -42,23 +42,23 @@ def render_checkpoint(spec: Spec) -> Fields:
     return {"S3Uri": uri} if path is None else {"S3Uri": uri, "LocalPath": path}
 
 
-def code_uri(spec: Spec, settings: RequestSettings) -> str:
+def make_code_uri(spec: Spec, settings: RequestSettings) -> str:
     """Return the URI of sourcedir.tar.gz, in codeLocation or else in the output's bucket."""
     block = get_sagemaker_block(spec)
     parts = (settings.training_job, "source", "sourcedir.tar.gz")
     if block.code_location is not None:
         return join_uri(block.code_location, *parts)
-    return join_uri(f"s3://{parse(output_uri(spec, settings)).bucket}", *parts)
+    return join_uri(f"s3://{parse(get_output_uri(spec, settings)).bucket}", *parts)
 
 
-def input_uri(spec: Spec, settings: RequestSettings, channel: str) -> str:
+def make_input_uri(spec: Spec, settings: RequestSettings, channel: str) -> str:
     """Return the URI of a channel that muster adds, in codeLocation or else in the output's bucket."""
     block = get_sagemaker_block(spec)
-    base = block.code_location or f"s3://{parse(output_uri(spec, settings)).bucket}"
+    base = block.code_location or f"s3://{parse(get_output_uri(spec, settings)).bucket}"
     return join_uri(base, settings.training_job, "input", channel)
 
 
-def code_key(spec: Spec, settings: RequestSettings) -> str:
+def choose_code_key(spec: Spec, settings: RequestSettings) -> str:
     """Return the KMS key for the code: the output's key if the code is in the output's bucket, else "".
 
     The SDK does the same (estimator.py, _stage_user_code_in_s3).
@@ -66,6 +66,6 @@ def code_key(spec: Spec, settings: RequestSettings) -> str:
     block = get_sagemaker_block(spec)
     if block.output_kms_key is None:
         return ""
-    bucket = parse(output_uri(spec, settings)).bucket
+    bucket = parse(get_output_uri(spec, settings)).bucket
     is_other_bucket = block.code_location is not None and parse(block.code_location).bucket != bucket
     return "" if is_other_bucket else block.output_kms_key

@@ -7,7 +7,7 @@ from muster.api.spec.sagemaker.launch import Launch, decide_launch, uses_some_in
 from muster.api.spec.sagemaker.resources import Experiment
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.render.sagemaker.image_catalogue import ImageFacts
-from muster.render.sagemaker.rank_reports import with_agent, with_rank_reports
+from muster.render.sagemaker.rank_reports import add_agent, add_rank_reports
 from muster.render.sagemaker.request.algorithm import render_algorithm
 from muster.render.sagemaker.request.channels import render_channels
 from muster.render.sagemaker.request.code import choose_code
@@ -17,7 +17,7 @@ from muster.render.sagemaker.request.limits import check_limits
 from muster.render.sagemaker.request.places import render_checkpoint, render_output
 from muster.render.sagemaker.request.resources import render_networking, render_resources, render_stopping_condition
 from muster.render.sagemaker.request.settings import RequestSettings
-from muster.render.sagemaker.request.start_script import starts_ranks
+from muster.render.sagemaker.request.start_script import does_script_start_ranks
 from muster.render.sagemaker.request.training_request import Fields, TrainingRequest
 
 
@@ -33,44 +33,46 @@ def render_request(job: Job, settings: RequestSettings, facts: ImageFacts) -> Tr
         "TrainingJobName": settings.training_job,
         "RoleArn": block.role,
         "AlgorithmSpecification": render_algorithm(job, launch, source, settings, facts),
-        **_hyperparameters(render_hyperparameters(job, launch, source, settings), launch),
-        **_unless_empty("Environment", _environment(spec)),
-        **_unless_empty("InputDataConfig", render_channels(spec, source)),
+        **_render_optional_hyperparameters(render_hyperparameters(job, launch, source, settings), launch),
+        **_render_unless_empty("Environment", _render_environment(spec)),
+        **_render_unless_empty("InputDataConfig", render_channels(spec, source)),
         "OutputDataConfig": render_output(spec, settings),
-        **_unless_empty("CheckpointConfig", render_checkpoint(spec)),
+        **_render_unless_empty("CheckpointConfig", render_checkpoint(spec)),
         "ResourceConfig": render_resources(spec, block),
         "StoppingCondition": render_stopping_condition(block),
         **render_networking(block),
         **render_debugging(spec, settings, facts),
-        **_options(block),
-        **_unless_empty("Tags", _tags(block, settings)),
+        **_render_options(block),
+        **_render_unless_empty("Tags", _render_tags(block, settings)),
     }
     check_limits(body)
     request_without_reports = TrainingRequest(body, source.archive)
     # Programs on other instance groups would report as well, and look like ranks.
     report_mode = "Off" if uses_some_instance_groups(block) else block.rank_reports
-    return (with_agent if starts_ranks(spec, launch) else with_rank_reports)(request_without_reports, report_mode)
+    return (add_agent if does_script_start_ranks(spec, launch) else add_rank_reports)(
+        request_without_reports, report_mode
+    )
 
 
-def _hyperparameters(result: Fields, launch: Launch) -> Fields:
+def _render_optional_hyperparameters(result: Fields, launch: Launch) -> Fields:
     # SDK 3 sends an empty map, too.
     return {"HyperParameters": result} if result or launch.start == "Channels" else {}
 
 
-def _unless_empty(name: str, value: Fields | list[JSON]) -> Fields:
+def _render_unless_empty(name: str, value: Fields | list[JSON]) -> Fields:
     return {name: value} if value else {}
 
 
-def _tags(block: SageMaker, settings: RequestSettings) -> list[JSON]:
+def _render_tags(block: SageMaker, settings: RequestSettings) -> list[JSON]:
     return [{"Key": name, "Value": value} for name, value in (*block.tags.items(), *settings.tags)]
 
 
-def _environment(spec: Spec) -> Fields:
+def _render_environment(spec: Spec) -> Fields:
     """Return the Environment: the job's variables. Validation ensures that all have literal values."""
     return {variable.name: variable.value for variable in spec.env}
 
 
-def _options(block: SageMaker) -> Fields:
+def _render_options(block: SageMaker) -> Fields:
     """Return the fields for spot instances, retries, checks, connections and the experiment."""
     fields: Fields = {}
     if block.spot is not None:
@@ -83,11 +85,11 @@ def _options(block: SageMaker) -> Fields:
         fields["InfraCheckConfig"] = {"EnableInfraCheck": block.infra_check == "Enabled"}
     if block.session_tag_chaining is not None:
         fields["SessionChainingConfig"] = {"EnableSessionTagChaining": block.session_tag_chaining == "Enabled"}
-    experiment = _experiment(block.experiment)
+    experiment = _render_experiment(block.experiment)
     return {**fields, "ExperimentConfig": experiment} if experiment else fields
 
 
-def _experiment(experiment: Experiment | None) -> Fields:
+def _render_experiment(experiment: Experiment | None) -> Fields:
     if experiment is None:
         return {}
     names = {

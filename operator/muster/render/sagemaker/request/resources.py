@@ -13,11 +13,11 @@ def render_resources(spec: Spec, block: SageMaker) -> Fields:
         "VolumeKmsKeyId": block.volume_kms_key,
         "KeepAlivePeriodInSeconds": block.keep_alive_seconds,
         "TrainingPlanArn": block.training_plan_arn,
-        "InstancePlacementConfig": None if block.placement is None else _placement(block.placement),
+        "InstancePlacementConfig": None if block.placement is None else _render_placement(block.placement),
     }
     return {
         "VolumeSizeInGB": block.volume_size_gb,
-        **_instances(spec, block),
+        **_render_instances(spec, block),
         **{name: value for name, value in optional.items() if value is not None},
     }
 
@@ -47,13 +47,13 @@ def render_networking(block: SageMaker) -> Fields:
     return fields
 
 
-def _instances(spec: Spec, block: SageMaker) -> Fields:
+def _render_instances(spec: Spec, block: SageMaker) -> Fields:
     if block.instance_groups:
-        return {"InstanceGroups": [_group(group) for group in block.instance_groups]}
+        return {"InstanceGroups": [_render_instance_group(group) for group in block.instance_groups]}
     return {"InstanceCount": spec.nodes, "InstanceType": block.instance_type}
 
 
-def _group(group: InstanceGroup) -> Fields:
+def _render_instance_group(group: InstanceGroup) -> Fields:
     return {
         "InstanceGroupName": group.name,
         "InstanceType": group.instance_type,
@@ -61,7 +61,7 @@ def _group(group: InstanceGroup) -> Fields:
     }
 
 
-def _placement(placement: Placement) -> Fields:
+def _render_placement(placement: Placement) -> Fields:
     fields: Fields = {}
     if placement.multiple_jobs is not None:
         fields["EnableMultipleJobs"] = placement.multiple_jobs

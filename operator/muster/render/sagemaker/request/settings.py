@@ -9,8 +9,8 @@ from muster.api.config.default_bucket import build_default_bucket_name
 class RequestSettings:
     """The operator's settings for a request.
 
-    `account` has 12 digits. `bucket` is for code and output if the job has no location; "": SageMaker's default.
-    `training_job` is the training job's name, `tags` are muster's own.
+    `account` has 12 digits. `bucket` is for code and output if the job has no location; "" means SageMaker's default
+    bucket. `training_job` is the training job's name. `tags` are the tags that muster adds.
     """
 
     region: str

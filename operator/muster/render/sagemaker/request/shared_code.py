@@ -6,13 +6,13 @@ from muster.render.sagemaker.request.training_request import Fields
 from muster.render.storage.source_archive import NAME, SourceArchive
 
 
-def shared_uri(uri: str, training_job: str, packed: SourceArchive) -> str:
+def get_shared_uri(uri: str, training_job: str, archive: SourceArchive) -> str:
     """Return the URI that training jobs with the same code share; `uri` unless it is the default location."""
     default_path = f"{training_job}/source/{NAME}"
-    return str(packed.place(parse(uri.removesuffix(default_path)))) if uri.endswith(f"/{default_path}") else uri
+    return str(archive.get_uri(parse(uri.removesuffix(default_path)))) if uri.endswith(f"/{default_path}") else uri
 
 
-def with_uri(body: Fields, old: str, new: str) -> Fields:
+def replace_uri(body: Fields, old: str, new: str) -> Fields:
     """Return the request with another URI for its code."""
     return {name: _replace(value, old, new) for name, value in body.items()}
 

@@ -11,7 +11,7 @@ from muster.api.spec.sagemaker.launch import START_SCRIPT, Launch, get_explicit_
 _SETTINGS = "muster_start.json"
 
 
-def start_files(job: Job, launch: Launch) -> dict[str, bytes]:
+def make_start_files(job: Job, launch: Launch) -> dict[str, bytes]:
     """Return the script and its settings by file name. Raises `InvalidResource` for an unsupported launcher."""
     spec = job.spec
     if not spec.launcher.chosen_launcher.supports_sagemaker:
@@ -21,7 +21,7 @@ def start_files(job: Job, launch: Launch) -> dict[str, bytes]:
         )
         raise InvalidResource((FieldProblem("spec.launcher", message),))
     settings = {
-        "launcher": _launcher(spec, launch),
+        "launcher": _choose_launcher(spec, launch),
         "args": list(spec.launcher.chosen_launcher.list_arguments()),
         "procs": get_explicit_procs_per_node(spec) or "Auto",
         "command": list(spec.command),
@@ -30,14 +30,14 @@ def start_files(job: Job, launch: Launch) -> dict[str, bytes]:
     return {START_SCRIPT: script, _SETTINGS: (json.dumps(settings, sort_keys=True) + "\n").encode()}
 
 
-def starts_ranks(spec: Spec, launch: Launch) -> bool:
+def does_script_start_ranks(spec: Spec, launch: Launch) -> bool:
     """Whether the script starts the ranks, instead of the command or the toolkit."""
     launcher = spec.launcher.chosen_launcher
     is_started_here = not launcher.command_starts_ranks and not launcher.runs_on_first_node
     return launch.uses_start_script and launch.distribution is None and is_started_here
 
 
-def _launcher(spec: Spec, launch: Launch) -> str:
+def _choose_launcher(spec: Spec, launch: Launch) -> str:
     if launch.distribution is not None:
         # The toolkit starts the script once per rank, and the script only runs the command.
         return "toolkit"

@@ -13,7 +13,7 @@ Fields = dict[str, JSON]
 class Archive:
     """The archive sourcedir.tar.gz with the job's code, which is uploaded to `uri`; `kms_key` is "" without a key.
 
-    `files` are added to the root of the job's code. `objects` are further objects to upload, by URI.
+    muster adds `files` to the root of the job's code. `objects` are other objects to upload, by URI.
     """
 
     uri: str

@@ -8,9 +8,9 @@ import pytest
 from muster.api.document import JSON
 from muster.api.spec.job import Spec
 from muster.cli.errors import BadInput
-from muster.cli.render.training_request import request_text
+from muster.cli.render.training_request import format_request
 from muster.cli.render.validate import check_file
-from muster.render.sagemaker.notes import training_notes
+from muster.render.sagemaker.job_warnings import make_training_warnings
 from unit.render.sagemaker.builders import ROLE, sagemaker_job
 
 ALONE: dict[str, JSON] = {
@@ -67,9 +67,9 @@ def test_each_field_is_carried_over_named_or_refused() -> None:
 
 @pytest.mark.parametrize("name", ALONE)
 def test_a_field_for_kubernetes_is_named_where_the_job_is_looked_at(name: str) -> None:
-    (note,) = training_notes(sagemaker_job({name: ALONE[name]}))
+    (note,) = make_training_warnings(sagemaker_job({name: ALONE[name]}))
     assert note.startswith(f"ignored on SageMaker: spec.{name}")
-    assert f"# {note}\n" in request_text(sagemaker_job({name: ALONE[name]}), "us-west-2", None, None)
+    assert f"# {note}\n" in format_request(sagemaker_job({name: ALONE[name]}), "us-west-2", None, None)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_field_for_kubernetes_is_named_where_the_job_is_looked_at(name: str) -
     ],
 )
 def test_what_may_not_be_as_it_was_meant_is_said(spec: Mapping[str, JSON], words: tuple[str, ...]) -> None:
-    result = training_notes(sagemaker_job(dict(spec)))
+    result = make_training_warnings(sagemaker_job(dict(spec)))
     assert [note.startswith(word) for note, word in zip(result, words, strict=True)] == [True] * len(words)
 
 
@@ -106,14 +106,14 @@ def test_what_may_not_be_as_it_was_meant_is_said(spec: Mapping[str, JSON], words
 def test_what_sagemaker_s_toolkit_does_otherwise_or_not_at_all_is_said(
     spec: dict[str, JSON], block: dict[str, JSON], words: tuple[str, ...]
 ) -> None:
-    result = training_notes(sagemaker_job(spec, block))
+    result = make_training_warnings(sagemaker_job(spec, block))
     assert [word in note for note, word in zip(result, words, strict=True)] == [True] * len(words)
 
 
 def test_an_unknown_number_of_ranks_is_an_error_before_anything_is_sent() -> None:
     job = sagemaker_job({"procsPerNode": "Auto"}, {"instanceType": "ml.g9.48xlarge"})
     with pytest.raises(BadInput, match=r"found Auto, and muster doesn't know the devices of ml\.g9\.48xlarge"):
-        request_text(job, "us-west-2", None, None)
+        format_request(job, "us-west-2", None, None)
 
 
 def test_validate_says_it_of_a_job_that_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

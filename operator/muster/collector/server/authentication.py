@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from muster.collector.pod_directory import Member, PodDirectory
-from muster.collector.server.limits import Limiter, Rate
-from muster.collector.server.refusal import Reason, RequestRefused
-from muster.collector.trust.tokens import PodClaim, Verifier
+from muster.collector.pod_directory import PodDirectory, PodIdentity
+from muster.collector.server.limits import Rate, RequestLimiter
+from muster.collector.server.refusal import RefusalReason, RequestRefused
+from muster.collector.trust.tokens import PodClaim, TokenVerifier
 
 POD_RATE = Rate(per_second=20.0, burst=100.0)
 """The maximum rate of one pod's requests, far above an agent's rate: it sends one report at a time."""
@@ -31,33 +31,36 @@ class AuthenticatedPod:
     """A pod with a valid token."""
 
     pod: PodClaim
-    member: Member
+    pod_identity: PodIdentity
 
 
-class Admission:
-    """Checks tokens and rates, and calls `trust` with a connection's pod."""
+class Authenticator:
+    """Checks tokens and rates, and calls `on_authenticated` with a connection's pod."""
 
     def __init__(
-        self, verifier: Verifier, directory: PodDirectory, trust: Callable[[web.BaseRequest, PodClaim], None]
+        self,
+        verifier: TokenVerifier,
+        directory: PodDirectory,
+        on_authenticated: Callable[[web.BaseRequest, PodClaim], None],
     ) -> None:
         self._verifier = verifier
         self._directory = directory
-        self._trust = trust
-        self._pods = Limiter(POD_RATE, MAX_PODS)
-        self._unauthenticated = Limiter(UNAUTHENTICATED_RATE, MAX_ADDRESSES)
+        self._on_authenticated = on_authenticated
+        self._pods = RequestLimiter(POD_RATE, MAX_PODS)
+        self._unauthenticated = RequestLimiter(UNAUTHENTICATED_RATE, MAX_ADDRESSES)
 
-    def admit(self, request: web.BaseRequest, now: float) -> AuthenticatedPod:
+    def authenticate(self, request: web.BaseRequest, now: float) -> AuthenticatedPod:
         """Authenticate a request at `now` (Unix seconds), by its headers only. Raises `RequestRefused`."""
         pod = self._identify(request, now)
-        wait = self._pods.take(pod.pod_uid, now)
+        wait = self._pods.take_token(pod.pod_uid, now)
         if wait > 0.0:
-            raise RequestRefused(Reason.TOO_FAST, wait)
-        member = self._directory.find(pod.pod_uid)
-        if member is None:
-            raise RequestRefused(Reason.UNKNOWN_POD, UNKNOWN_POD_SECONDS)
-        # any pod of the cluster can get a token with muster's audience, but only jobs' pods are trusted
-        self._trust(request, pod)
-        return AuthenticatedPod(pod, member)
+            raise RequestRefused(RefusalReason.TOO_FAST, wait)
+        pod_identity = self._directory.find(pod.pod_uid)
+        if pod_identity is None:
+            raise RequestRefused(RefusalReason.UNKNOWN_POD, UNKNOWN_POD_SECONDS)
+        # any pod of the cluster can get a token with muster's audience: authenticate only the pods of jobs
+        self._on_authenticated(request, pod)
+        return AuthenticatedPod(pod, pod_identity)
 
     def _identify(self, request: web.BaseRequest, now: float) -> PodClaim:
         header = request.headers.get("Authorization", "")
@@ -68,11 +71,11 @@ class Admission:
             return claim
         address = request.remote or ""
         # charge the address first, and refund a request with a valid token
-        if self._unauthenticated.take(address, now) > 0.0:
-            raise RequestRefused(Reason.TOO_FAST, 1.0)
+        if self._unauthenticated.take_token(address, now) > 0.0:
+            raise RequestRefused(RefusalReason.TOO_FAST, 1.0)
         if not token:
-            raise RequestRefused(Reason.NO_TOKEN)
+            raise RequestRefused(RefusalReason.NO_TOKEN)
         claim = self._verifier.verify(token, now)
         if self._directory.find(claim.pod_uid) is not None:
-            self._unauthenticated.give_back(address, now)
+            self._unauthenticated.return_token(address, now)
         return claim

@@ -14,9 +14,9 @@ from muster.objects.kubernetes.names import (
     build_pod_name,
 )
 from muster.render.kubernetes.merge import Fields
-from muster.render.kubernetes.pod_patch import MUSTER, PodPatch, in_spec, spec_of
+from muster.render.kubernetes.pod_patch import MUSTER, PodPatch, get_pod_spec, wrap_in_spec
 from muster.render.kubernetes.pod_settings import PodSettings
-from muster.render.kubernetes.spec_hash import spec_hash
+from muster.render.kubernetes.spec_hash import hash_spec
 
 _NO_EVICTION_ANNOTATIONS = {
     "karpenter.sh/do-not-disrupt": "true",
@@ -24,8 +24,8 @@ _NO_EVICTION_ANNOTATIONS = {
 }
 
 
-def owner_reference(job: Job) -> Fields:
-    """Return the owner reference to the job, with which Kubernetes' garbage collection deletes its children."""
+def make_owner_reference(job: Job) -> Fields:
+    """Return the owner reference to the job. With it, Kubernetes deletes the job's objects after the job."""
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -36,16 +36,16 @@ def owner_reference(job: Job) -> Fields:
     }
 
 
-def job_labels(job: Job) -> Fields:
-    """Return the labels of all children of a job."""
+def make_job_labels(job: Job) -> Fields:
+    """Return the labels of all objects of a job."""
     return {JOB_LABEL: job.metadata.name, JOB_UID_LABEL: job.metadata.uid}
 
 
-def default_patches(user_fields: Fields) -> tuple[PodPatch, ...]:
-    """Return muster's defaults for a pod, which the user's fields `user_fields` override."""
+def make_default_patches(user_fields: Fields) -> tuple[PodPatch, ...]:
+    """Return muster's defaults for a pod. The user's own fields `user_fields` override them."""
     return (
         PodPatch(
-            in_spec({"containers": [{"name": TRAINER_CONTAINER}]}),
+            wrap_in_spec({"containers": [{"name": TRAINER_CONTAINER}]}),
             MUSTER,
             "the ranks' container; first, so that kubectl selects it by default",
         ),
@@ -58,31 +58,31 @@ def default_patches(user_fields: Fields) -> tuple[PodPatch, ...]:
             for name, value in _NO_EVICTION_ANNOTATIONS.items()
         ),
         PodPatch(
-            in_spec({"automountServiceAccountToken": False}),
+            wrap_in_spec({"automountServiceAccountToken": False}),
             MUSTER,
             "training scripts don't need access to the Kubernetes API",
         ),
         PodPatch(
-            in_spec({"enableServiceLinks": False}),
+            wrap_in_spec({"enableServiceLinks": False}),
             MUSTER,
             "the variables of the namespace's Services could be mistaken for a rendezvous",
         ),
-        *_host_network(user_fields),
+        *_make_host_network_patches(user_fields),
     )
 
 
-def _host_network(user_fields: Fields) -> list[PodPatch]:
-    if spec_of(user_fields).get("hostNetwork") is not True:
+def _make_host_network_patches(user_fields: Fields) -> list[PodPatch]:
+    if get_pod_spec(user_fields).get("hostNetwork") is not True:
         return []
     reason = "with hostNetwork in spec.template, cluster names resolve only with this policy"
-    return [PodPatch(in_spec({"dnsPolicy": "ClusterFirstWithHostNet"}), MUSTER, reason)]
+    return [PodPatch(wrap_in_spec({"dnsPolicy": "ClusterFirstWithHostNet"}), MUSTER, reason)]
 
 
-def identity_patches(job: Job, node: int, replacement: int, pod_settings: PodSettings) -> tuple[PodPatch, ...]:
+def make_identity_patches(job: Job, node: int, replacement: int, pod_settings: PodSettings) -> tuple[PodPatch, ...]:
     """Return the fields that identify the pod to the operator and to other pods of the job."""
     name = job.metadata.name
-    labels: Fields = {**job_labels(job), NODE_LABEL: str(node), REPLACEMENT_LABEL: str(replacement)}
-    owners: list[JSON] = [owner_reference(job)]
+    labels: Fields = {**make_job_labels(job), NODE_LABEL: str(node), REPLACEMENT_LABEL: str(replacement)}
+    owners: list[JSON] = [make_owner_reference(job)]
     searches: list[JSON] = [f"{build_children_name(name)}.{job.metadata.namespace}.svc.{pod_settings.cluster_domain}"]
     return (
         PodPatch(
@@ -93,15 +93,19 @@ def identity_patches(job: Job, node: int, replacement: int, pod_settings: PodSet
         PodPatch({"metadata": {"namespace": job.metadata.namespace}}, "metadata.namespace", "the job's namespace"),
         PodPatch({"metadata": {"labels": labels}}, MUSTER, "the operator finds the job's pods by these labels"),
         PodPatch(
-            {"metadata": {"annotations": {SPEC_HASH_ANNOTATION: spec_hash(job)}}},
+            {"metadata": {"annotations": {SPEC_HASH_ANNOTATION: hash_spec(job)}}},
             MUSTER,
             "shows whether the pod matches the job's current spec",
         ),
         PodPatch({"metadata": {"ownerReferences": owners}}, MUSTER, "Kubernetes deletes the pod with the job"),
-        PodPatch(in_spec({"restartPolicy": "Never"}), MUSTER, "the other ranks would not wait for a restarted rank"),
-        PodPatch(in_spec({"hostname": build_host_name(node)}), MUSTER, "SageMaker's name of the node"),
         PodPatch(
-            in_spec({"subdomain": build_children_name(name)}), MUSTER, "the Service that resolves the nodes' names"
+            wrap_in_spec({"restartPolicy": "Never"}), MUSTER, "the other ranks would not wait for a restarted rank"
         ),
-        PodPatch(in_spec({"dnsConfig": {"searches": searches}}), MUSTER, "algo-1, algo-2, ... resolve in every pod"),
+        PodPatch(wrap_in_spec({"hostname": build_host_name(node)}), MUSTER, "SageMaker's name of the node"),
+        PodPatch(
+            wrap_in_spec({"subdomain": build_children_name(name)}), MUSTER, "the Service that resolves the nodes' names"
+        ),
+        PodPatch(
+            wrap_in_spec({"dnsConfig": {"searches": searches}}), MUSTER, "algo-1, algo-2, ... resolve in every pod"
+        ),
     )

@@ -22,8 +22,8 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass
-class Readmission:
-    """Loads waiting jobs, and passes them to `take`."""
+class WaitingJobLoader:
+    """Loads waiting jobs, and passes them to `handle_change`."""
 
     client: Client
     job_memory: JobMemory
@@ -33,7 +33,7 @@ class Readmission:
         """Check for free memory, until cancelled."""
         while True:
             await asyncio.sleep(CHECK_SECONDS)
-            for identity in self.job_memory.waiting_jobs_that_fit(MAX_JOBS_PER_CHECK):
+            for identity in self.job_memory.find_jobs_that_fit(MAX_JOBS_PER_CHECK):
                 try:
                     await self._load(identity)
                 except ApiError as error:

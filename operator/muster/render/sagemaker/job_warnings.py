@@ -13,9 +13,9 @@ _ECR = re.compile(r"[0-9]{12}\.dkr[.-]ecr[.-].+")
 """The URLs of private registries (Amazon ECR User Guide, "Private registry")."""
 
 
-def training_notes(job: Job) -> tuple[str, ...]:
+def make_training_warnings(job: Job) -> tuple[str, ...]:
     """Return warnings for users about a job of backend SageMaker."""
-    unused = kubernetes_fields(job.spec)
+    unused = list_kubernetes_fields(job.spec)
     block = get_sagemaker_block(job.spec)
     warnings = []
     if unused:
@@ -48,7 +48,7 @@ def training_notes(job: Job) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def kubernetes_fields(spec: Spec) -> tuple[str, ...]:
+def list_kubernetes_fields(spec: Spec) -> tuple[str, ...]:
     """Return the fields of the job that apply only to Kubernetes, in the order of the API."""
     fields = {
         "resources": spec.resources != Resources(),
