@@ -12,7 +12,7 @@ import time
 
 from muster_worker.fork_server import request
 from muster_worker.fork_server.forked_rank import become_rank
-from muster_worker.fork_server.refusals import ServerState, find_refusal, variables_without_hook
+from muster_worker.fork_server.refusals import ServerState, find_refusal, remove_hook_variables
 from muster_worker.fork_server.variables import find_moved_code
 from muster_worker.rank import child
 
@@ -76,7 +76,7 @@ def _become_rank(
 ) -> Callable[[], None]:
     """Make this process the rank. If that fails, write the reason to the descriptor `message`, and exit."""
     try:
-        moved_code = find_moved_code(server.environment, variables_without_hook(rank_request))
+        moved_code = find_moved_code(server.environment, remove_hook_variables(rank_request))
         program = become_rank(rank_request, fds, server.import_output, moved_code, adds_locale=server.adds_locale)
     except Exception as error:  # noqa: BLE001 - the rank then starts plainly
         os.write(message, repr(error).encode("utf-8", "replace")[:_MAX_FAILURE_BYTES])

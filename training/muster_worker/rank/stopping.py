@@ -63,7 +63,7 @@ def start(writer: Writer, progress_path: str) -> None:
     """Make `stopping` work: this process is the rank with this progress file."""
     global _stop_calls  # noqa: PLW0603 - `stopping` is a plain function; the file belongs to the process
     try:
-        _stop_calls = _StopCalls(writer, stop_file.stop_file_path(progress_path))
+        _stop_calls = _StopCalls(writer, stop_file.get_stop_file_path(progress_path))
     except (OSError, ValueError):  # there is no stop file, for example on SageMaker
         _stop_calls = None
 
