@@ -29,7 +29,7 @@ def join(aws: Aws, place: Place, service: Service) -> None:
         headers = HTTPHeaders.from_dict({key.lower(): value for key, value in reply.headers.items()})
         return AWSResponse(request.url, reply.status, headers, _Body(reply.body.encode()))
 
-    connection = aws.connection(place)
+    connection = aws.get_connection(place)
     new_client = connection._new_client
 
     def joined(name: AwsService) -> BaseClient:

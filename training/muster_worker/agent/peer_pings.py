@@ -28,7 +28,7 @@ ANSWER_TIMEOUT_SECONDS = 10.0
 
 MAX_PER_SECOND = 200
 MAX_ATTEMPTS = 4
-"""The thread answers pings of the last attempts, at most this number."""
+"""The thread answers pings of this number of attempts, the last ones."""
 
 _TICK_SECONDS = 1.0
 

@@ -26,7 +26,7 @@ class MalformedDocument(ValueError):
 
 
 def compute_max_report_bytes(ranks: int) -> int:
-    """Limit for the report of a node with this number of ranks: eight lines each in any alphabet, and 256 metrics."""
+    """Return the limit for the report of a node with this number of ranks: eight lines each, and 256 metrics."""
     return min(MAX_REPORT_BYTES, 256 * 1024 + ranks * 32 * 1024)
 
 

@@ -64,7 +64,7 @@ def _is_inheritable(number: int) -> bool:
 
 
 def read_owner_and_namespaces() -> List[bytes]:
-    """The user and the namespaces of this process."""
+    """Return the user, the groups and the namespaces of this process."""
     users = [b"%d" % number for number in (*os.getresuid(), *os.getresgid(), *os.getgroups())]
     return [*users, *(os.fsencode(os.readlink(f"/proc/self/ns/{name}")) for name in _NAMESPACES)]
 
@@ -72,7 +72,7 @@ def read_owner_and_namespaces() -> List[bytes]:
 def encode(
     command: Sequence[str], environment: Mapping[str, str], signal_mask: FrozenSet[int], fds: Sequence[int]
 ) -> bytes:
-    """Encode a request to start `command` as this process would. `fds` are from `inherited_fds`. Raises `OSError`."""
+    """Encode a request to start `command` as this process would. `fds` are inherited descriptors. Raises `OSError`."""
     umask = os.umask(0)
     os.umask(umask)
     # Every Python ignores SIGPIPE and SIGXFSZ by itself.

@@ -76,7 +76,7 @@ def build_mpirun_environment(base: Mapping[str, str], context: NodeContext, *, i
 
 
 def _list_interface_variables(context: NodeContext) -> Set[str]:
-    """Variables with the interface's name, if it differs between nodes."""
+    """Return the names of the variables with the interface's name, if it differs between nodes."""
     if has_same_name(context.network, context.peers):
         return set()
     return {"SM_NETWORK_INTERFACE_NAME", *build_rank_variables(context.network, ())}

@@ -170,7 +170,7 @@ def build_rank_variables(network: Network, user_words: Iterable[str]) -> Dict[st
 
 
 def build_launcher_variables(network: Network, peers: Sequence[Peer], user_words: Iterable[str]) -> Dict[str, str]:
-    """Return the additional variables for `mpirun`, valid for all nodes. See `rank_variables` for `user_words`.
+    """Return the additional variables for `mpirun`, valid for all nodes. See `build_rank_variables` for `user_words`.
 
     If the interfaces' names differ between nodes, Open MPI gets the smallest range that has all their addresses. Hydra
     accepts only names and gets no variable: its proxies connect to the launcher's host name.

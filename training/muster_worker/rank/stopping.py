@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from muster_worker.rank.progress_file import Writer
 
 POLL_SECONDS = 0.002
-"""Interval at which a rank reads the stop file. The decision takes some hundredths of a second."""
+"""Interval at which a rank reads the stop file. The decision takes a few hundredths of a second."""
 
 
 class _StopCalls:
@@ -53,7 +53,7 @@ def stopping() -> bool:
 
     All ranks of the job get True from the same call, for example the tenth. So call `stopping` equally often on every
     rank, from one thread. Later calls return True, too. The rank gets no SIGTERM until 2 s before SIGKILL. A call takes
-    less than a microsecond. While the nodes agree on the call, it waits for some hundredths of a second. Outside
+    less than a microsecond. While the nodes agree on the call, it waits for a few hundredths of a second. Outside
     muster, on SageMaker and in child processes of a rank `stopping` returns False.
     """
     return _stop_calls is not None and _stop_calls.is_stopping()

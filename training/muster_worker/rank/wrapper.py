@@ -12,7 +12,7 @@ import sys
 import time
 
 from muster_worker.rank import child, hook_environment, progress_file
-from muster_worker.rank.announce import AgentConnection
+from muster_worker.rank.agent_connection import AgentConnection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Finds ranks of this node that complete no more steps, writes their stacks to the log, and reports their activities.
 
-The agent does this without a command, so it works also while no operator runs.
+The agent needs no command for this, so it also works while no operator runs.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A wrapper connects to `MUSTER_AGENT_SOCKET` and sends JSON messages, one per line: `{"hello": {...}}`, then `{"started":
 ...}`, then `{"ended": ...}`; or `{"refused": ...}` if the command can't be executed. Times are the machine's
-`time.monotonic()`. A stream that ends without `ended` or `refused` means that the wrapper was killed. `announce.py` is
-the wrapper's end.
+`time.monotonic()`. A stream that ends without `ended` or `refused` means that the wrapper was killed.
+`agent_connection.py` is the wrapper's end.
 """
 
 from __future__ import annotations

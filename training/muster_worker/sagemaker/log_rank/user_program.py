@@ -10,7 +10,7 @@ _PYTHON = ".py"
 
 
 def restore_program(environment: Mapping[str, str], entry: str, program: str) -> Dict[str, str]:
-    """`environment` with `program` instead of `entry`.
+    """Return `environment` with `program` instead of `entry`.
 
     Names and formats are those of sagemaker-training 5.1.4, `environment.py` (`to_env_vars`, `_parse_module_name`). The
     toolkit accepts plain paths only (`process.py`), so JSON needs no escapes.
