@@ -27,7 +27,7 @@ class UnrecordedTrainingJob:
 
 @dataclass(frozen=True)
 class TrainingJobSearch:
-    """Runs one search at a time in each place: searches and the sweep share SageMaker's rate limit of List."""
+    """Runs one search at a time in each place: searches and the poller share SageMaker's rate limit of List."""
 
     aws: Aws
     _locks: dict[Place, asyncio.Lock] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class TrainingJobSearch:
         """Return the job's latest running training job that was created after `since`, if any. Raises AwsError."""
         stem = build_name_prefix(metadata)
         for place in places:
-            jobs = self.aws.training_jobs(place)
+            jobs = self.aws.get_training_jobs(place)
             async with self._locks.setdefault(place, asyncio.Lock()):
                 listed = await jobs.find_by_name(stem, since)
             attempts = {
@@ -48,7 +48,7 @@ class TrainingJobSearch:
             }
             for attempt, name in sorted(attempts.items(), reverse=True):
                 try:
-                    tags = await jobs.tags((await jobs.describe(name)).arn)
+                    tags = await jobs.list_tags((await jobs.describe(name)).arn)
                 except NotFound:
                     continue
                 if has_job_tags(tags, metadata.uid, attempt):

@@ -1,4 +1,4 @@
-"""Observe one training job: the account's sweep reports its state, and its tags show whether it belongs to the job."""
+"""Observe one training job: the account's poller reports its state, and its tags show whether it belongs to the job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from muster.backends.sagemaker.job_state import JobState
 from muster.backends.sagemaker.targets import Target
 from muster.clients.aws.client import Aws
-from muster.clients.aws.sweep import Watch
+from muster.clients.aws.training_job_poller import Watch
 from muster.core.facts import Problem
 from muster.core.training_job.facts import FailureKind, Location, RequestFailure, TrainingJob
 from muster.core.training_job.problems import MIN_REPORTED_TRIES
@@ -129,7 +129,7 @@ class TrainingJobWatcher:
         if job_state.name_conflict is not None and job_state.name_conflict[0] == target.name:
             return ObservedTrainingJob(name_conflict=job_state.name_conflict[1])
         try:
-            tags = await self.aws.training_jobs(place).tags(arn)
+            tags = await self.aws.get_training_jobs(place).list_tags(arn)
         except AwsError as error:
             job_state.tags_failure = count_tries(build_request_failure(error, self.clock()), job_state.tags_failure)
             return ObservedTrainingJob(observation_failure=job_state.tags_failure)
@@ -149,7 +149,7 @@ class TrainingJobWatcher:
 
     def _watch_at(self, job_state: JobState, target: Target, place: Place) -> Watch:
         previous = job_state.watch
-        watch = self.aws.sweep(place).watch(target.name, target.since, partial(self.wake, target.uid))
+        watch = self.aws.get_poller(place).watch(target.name, target.since, partial(self.wake, target.uid))
         job_state.watch, job_state.watched_at = watch, place
         # Close the previous watch last: a place without any watch would be listed again from the start.
         if previous is not None:

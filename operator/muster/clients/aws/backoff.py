@@ -9,7 +9,7 @@ MAX_SECONDS = 60.0
 _MAX_DOUBLINGS = 10
 
 
-def backoff_seconds(failures: int, error: AwsError, jitter: float) -> float:
+def compute_backoff(failures: int, error: AwsError, jitter: float) -> float:
     """Return the delay in seconds after `failures` failures, the last by `error`. `jitter` is random, from 0 to 1."""
     # Retry at once after a single failure. The rate limiter already delays a throttled operation.
     if failures <= 1 or isinstance(error, Throttled):

@@ -26,7 +26,7 @@ SESSION_NAME = "muster"
 _VERBOSE_LIBRARIES = ("boto3", "botocore", "s3transfer", "urllib3")
 
 
-def new_session(place: Place, sts_url: str | None, config: Config) -> Session:
+def create_session(place: Place, sts_url: str | None, config: Config) -> Session:
     """Create a session with the permissions of `place`.
 
     botocore loads the operator's own credentials: environment, profile, IRSA, Pod Identity, instance role. If `place`
@@ -34,29 +34,29 @@ def new_session(place: Place, sts_url: str | None, config: Config) -> Session:
     """
     for name in _VERBOSE_LIBRARIES:
         logging.getLogger(name).setLevel(logging.WARNING)
-    base = _session_in(place.region)
+    base = _create_base_session(place.region)
     if not place.assume_role_arn:
         return base
-    session = _session_in(place.region)
-    provider = _AssumedRole(base, place, sts_url, config)
+    session = _create_base_session(place.region)
+    provider = _AssumedRoleProvider(base, place, sts_url, config)
     session.register_component("credential_provider", CredentialResolver([provider]))
     return session
 
 
 @cache
-def _loader() -> Loader:
+def _get_loader() -> Loader:
     """Return the loader of the services' models, which all places share: SageMaker's model takes a second to load."""
     return create_loader()
 
 
-def _session_in(region: str) -> Session:
+def _create_base_session(region: str) -> Session:
     session = Session()
-    session.register_component("data_loader", _loader())
+    session.register_component("data_loader", _get_loader())
     session.set_config_variable("region", region)
     return session
 
 
-class _AssumedRole(CredentialProvider):
+class _AssumedRoleProvider(CredentialProvider):
     METHOD = "assume-role"
 
     def __init__(self, base: Session, place: Place, sts_url: str | None, config: Config) -> None:

@@ -5,21 +5,26 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 
-from .errors import Unsupported
+from .errors import UnsupportedOperation
 
 
 def bind_arguments(
     owner: str, names: Sequence[str], positional: Sequence[object], keywords: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return the arguments by name; `names` are the parameters in order. Raises `Unsupported` for unknown names."""
+    """Return the arguments by name; `names` are the parameters in order.
+
+    Raises `UnsupportedOperation` for unknown names.
+    """
     if len(positional) > len(names):
-        raise Unsupported(f"{owner}(): found {len(positional)} positional arguments; at most {len(names)} are allowed")
+        raise UnsupportedOperation(
+            f"{owner}(): found {len(positional)} positional arguments; at most {len(names)} are allowed"
+        )
     arguments: dict[str, object] = dict(zip(names, positional))
     for name, value in keywords.items():
         if name not in names:
-            raise Unsupported(f"{owner}({name}=...): there is no such argument{_suggest_name(name, names)}")
+            raise UnsupportedOperation(f"{owner}({name}=...): there is no such argument{_suggest_name(name, names)}")
         if name in arguments:
-            raise Unsupported(f"{owner}({name}=...): set twice")
+            raise UnsupportedOperation(f"{owner}({name}=...): set twice")
         arguments[name] = value
     return arguments
 

@@ -9,21 +9,21 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
-from muster.clients.aws.backoff import backoff_seconds
+from muster.clients.aws.backoff import compute_backoff
 from muster.clients.aws.observations import ListingRange, Observation, Observations
 from muster.objects.aws.errors import AwsError, Invalid, NotFound
 from muster.objects.aws.listing import ListFilter, Page
 from muster.objects.aws.refusal_streak import RefusalStreak
 from muster.objects.aws.training_job import TrainingJobDescription
 
-SWEEP_SECONDS = 15.0
+LIST_SECONDS = 15.0
 """The interval of listings. A listing of 1,000 changed jobs, which are ten pages, takes 5 seconds."""
 
-FULL_SECONDS = 600.0
+FULL_LIST_SECONDS = 600.0
 """The interval of listings of all jobs, which find missed changes and deleted jobs."""
 
-HEAD_START_SECONDS = 2.0
-"""The time that a changed job's description may take. After it, the sweep reports the change from the listing."""
+DESCRIPTION_WAIT_SECONDS = 2.0
+"""The time that a changed job's description may take. After it, the poller reports the change from the listing."""
 
 DESCRIBERS = 4
 """The maximum number of concurrent descriptions: the quota allows this many at usual response times."""
@@ -35,9 +35,9 @@ _log = logging.getLogger(__name__)
 
 
 class TrainingJobRequests(Protocol):
-    """Sends the requests of a sweep (TrainingJobs)."""
+    """Sends the requests of a poller (TrainingJobs)."""
 
-    async def page(self, since: ListFilter, next_token: str = "") -> Page:
+    async def list_page(self, since: ListFilter, next_token: str = "") -> Page:
         """Return a page of the listing."""
 
     async def describe(self, name: str) -> TrainingJobDescription:
@@ -47,36 +47,36 @@ class TrainingJobRequests(Protocol):
 class Watch:
     """A watch of one job."""
 
-    def __init__(self, name: str, sweep: Sweep, on_change: Callable[[], None]) -> None:
+    def __init__(self, name: str, poller: TrainingJobPoller, on_change: Callable[[], None]) -> None:
         self.name = name
         self.on_change = on_change
-        self._sweep = sweep
+        self._poller = poller
 
     @property
     def observation(self) -> Observation:
         """The observed state of the job."""
-        return self._sweep.observations.of(self.name)
+        return self._poller.observations.get(self.name)
 
     @property
     def problem(self) -> AwsError | None:
         """The error that prevents observations of all jobs in this place, if any."""
-        return self._sweep.problem
+        return self._poller.problem
 
     @property
     def refused_seconds(self) -> float:
-        """The time since which AWS has rejected the requests of `problem`, in seconds."""
-        return self._sweep.refused_seconds
+        """How long AWS has rejected the requests of `problem`, in seconds."""
+        return self._poller.refused_seconds
 
     def describe_soon(self) -> None:
         """Request a description, because muster has changed the job."""
-        self._sweep.describe_soon(self.name)
+        self._poller.describe_soon(self.name)
 
     def close(self) -> None:
         """Stop watching the job."""
-        self._sweep.unwatch(self)
+        self._poller.unwatch(self)
 
 
-class Sweep:
+class TrainingJobPoller:
     """Observes the watched jobs of one place while `run` runs. The other methods may also be called before `run`.
 
     `on_unused` is called after the last watch is closed; `jitter` returns a random number from 0 to 1.
@@ -89,7 +89,7 @@ class Sweep:
         self._jobs = jobs
         self._place = place
         self._on_unused = on_unused
-        self._chance = jitter
+        self._jitter = jitter
         self._watches: dict[str, Watch] = {}
         self._has_watches = asyncio.Event()
         self._has_requests = asyncio.Event()
@@ -106,7 +106,7 @@ class Sweep:
 
     @property
     def refused_seconds(self) -> float:
-        """The time since which AWS has rejected the requests of `problem`, in seconds."""
+        """How long AWS has rejected the requests of `problem`, in seconds."""
         operation = next(iter(self._problems), "")
         return self._refusals.get(operation, RefusalStreak()).seconds
 
@@ -152,7 +152,7 @@ class Sweep:
         await self._has_watches.wait()
         while True:
             started_at = clock()
-            if started_at - self._full_listing_at >= FULL_SECONDS:
+            if started_at - self._full_listing_at >= FULL_LIST_SECONDS:
                 self._listing_range = ListingRange()
             is_full = self._listing_range.seen_until is None
             try:
@@ -160,17 +160,17 @@ class Sweep:
                     self._full_listing_at = started_at
             except Exception:  # noqa: BLE001 - a failed listing must not end the loop
                 _log.exception("%s: unexpected error; muster will list again", self._place)
-            await asyncio.sleep(max(0.0, started_at + SWEEP_SECONDS - clock()))
+            await asyncio.sleep(max(0.0, started_at + LIST_SECONDS - clock()))
 
     async def _list(self) -> bool:
         """List all pages once; return whether the listing is complete."""
         listing_range = self._listing_range
-        since = listing_range.since(self.observations.oldest())
+        since = listing_range.build_filter(self.observations.find_oldest_creation())
         first: Page | None = None
         names: set[str] = set()
         token = ""
         while True:
-            page = await self._page(since, token)
+            page = await self._fetch_page(since, token)
             if page is None:
                 return False
             first = first or page
@@ -182,14 +182,14 @@ class Sweep:
         if listing_range.seen_until is None:
             self.observations.describe_unlisted(frozenset(names))
             self._has_requests.set()
-        self._listing_range = listing_range.after(first)
+        self._listing_range = listing_range.advance(first)
         return True
 
-    async def _page(self, since: ListFilter, next_token: str) -> Page | None:
+    async def _fetch_page(self, since: ListFilter, next_token: str) -> Page | None:
         """Return a page, with retries; None if the listing must start again."""
         while True:
             try:
-                page = await self._jobs.page(since, next_token)
+                page = await self._jobs.list_page(since, next_token)
             except AwsError as error:
                 await self._handle_failure("ListTrainingJobs", error)
                 if next_token and isinstance(error, Invalid):
@@ -203,17 +203,17 @@ class Sweep:
         call_later = asyncio.get_running_loop().call_later
         for summary in page.summaries:
             if self.observations.record_summary(summary):
-                call_later(HEAD_START_SECONDS, self._notify_undescribed, summary.name)
+                call_later(DESCRIPTION_WAIT_SECONDS, self._notify_undescribed, summary.name)
         self._has_requests.set()
 
     def _notify_undescribed(self, name: str) -> None:
-        observation = self.observations.of(name)
+        observation = self.observations.get(name)
         if observation.latest is not observation.description:
             self._notify(name)
 
     async def _describe_forever(self) -> None:
         while True:
-            name = self.observations.next_requested()
+            name = self.observations.pop_request()
             if name is None:
                 self._has_requests.clear()
                 await self._has_requests.wait()
@@ -251,7 +251,7 @@ class Sweep:
             if entry is None or entry.message != error.message:
                 self._notify_all()
         # The random part spreads the retries of places that failed together.
-        await asyncio.sleep(backoff_seconds(failures, error, self._chance()))
+        await asyncio.sleep(compute_backoff(failures, error, self._jitter()))
 
     def _handle_success(self, operation: str) -> None:
         self._failures[operation] = 0
