@@ -10,7 +10,7 @@ from muster_worker.contract.schema import RankState
 def get_procs_per_node(job: Job) -> int:
     """Return the number of ranks on each node.
 
-    Raises `ValueError` while `procsPerNode` is still Auto: see `render.resolve_procs`.
+    Raises `ValueError` while `procsPerNode` is still Auto: see `render.kubernetes.devices`.
     """
     procs = job.spec.procs_per_node
     if isinstance(procs, str):

@@ -41,7 +41,15 @@ AS_NOBODY = {"runAsNonRoot": True, "runAsUser": 65534, "seccompProfile": {"type"
 def odd(fields_site: Site) -> Jobs:
     """Return all jobs of this module."""
     jobs = fields_site.jobs
-    jobs.apply("host-net", MEETS, nodes=2, procsPerNode=1, template=template(hostNetwork=True))
+    # Two pods of one machine would have the same addresses.
+    on_both_machines = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"muster.dev/job": "host-net"}},
+    }
+    host_network = template(hostNetwork=True, topologySpreadConstraints=[on_both_machines])
+    jobs.apply("host-net", MEETS, nodes=2, procsPerNode=1, template=host_network)
     jobs.apply("shared-pids", TELLS, **ONE, template=template(shareProcessNamespace=True))
     jobs.apply(
         "shared-kill", "import os; os.kill(os.getpid(), 9)", **ONE, template=template(shareProcessNamespace=True)

@@ -17,7 +17,7 @@ from cluster.torch_volume import TorchVolume
 
 pytestmark = [pytest.mark.long, pytest.mark.alone]
 
-MINUTES = float(os.environ.get("MUSTER_CHAOS_MINUTES", "2"))
+MINUTES = float(os.environ.get("MUSTER_CHAOS_MINUTES", "1"))
 SEED = int(os.environ.get("MUSTER_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 1_000_000)
 JOBS_AT_ONCE = 3
 

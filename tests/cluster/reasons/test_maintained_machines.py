@@ -20,6 +20,8 @@ from cluster.torch_volume import TorchVolume
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(400)]
 
+LAUNCHERS = ("direct", "torchrun", "mpi")
+
 DRAIN_SECONDS = 60
 
 SETTLED_SECONDS = 10.0
@@ -44,32 +46,35 @@ def draining(stage: Stage, job: str) -> Iterator["subprocess.Popen[str]"]:
         stage.kubectl("uncordon", LOST)
 
 
-@pytest.mark.parametrize("launcher", ["direct", "torchrun", "mpi"])
-def test_a_job_goes_on_while_a_kubelet_is_stopped(
-    stage: Stage, torch_for_pods: TorchVolume, tmp_path: Path, launcher: str
-) -> None:
-    name = f"headless-{launcher}"
-    job = start(stage, name, launcher, tmp_path / name, torch_for_pods, **placed(procsPerNode=2))
-    stage.until(partial(has_saved, stage, job))
-    assert stage.started_pod(job.name, 1)["spec"]["nodeName"] == LOST
+def test_jobs_go_on_while_a_kubelet_is_stopped(stage: Stage, torch_for_pods: TorchVolume, tmp_path: Path) -> None:
+    jobs = [
+        start(stage, f"headless-{launcher}", launcher, tmp_path / launcher, torch_for_pods, **placed(procsPerNode=2))
+        for launcher in LAUNCHERS
+    ]
+    for job in jobs:
+        stage.until(partial(has_saved, stage, job))
+        assert stage.started_pod(job.name, 1)["spec"]["nodeName"] == LOST
     stopped_at = stage.now()
     with machine.stopped_kubelet(LOST):
         stage.until(lambda: not is_ready(stage))
         say(f"{LOST} is NotReady {stage.now() - stopped_at:.1f} s after its kubelet was stopped")
-        settled_at, step = stage.now() + SETTLED_SECONDS, job.saved_step
+        settled_at, steps = stage.now() + SETTLED_SECONDS, [job.saved_step for job in jobs]
         stage.until(lambda: stage.now() >= settled_at)
-        assert job.saved_step > step
-        status = stage.jobs.status(job.name)
-        assert (status["phase"], status["attempt"], status["ranks"]["running"]) == ("Running", 1, 4)
+        for job, step in zip(jobs, steps, strict=True):
+            assert job.saved_step > step
+            status = stage.jobs.status(job.name)
+            assert (status["phase"], status["attempt"], status["ranks"]["running"]) == ("Running", 1, 4)
     stage.kubectl.wait("condition=Ready", f"node/{LOST}")
-    status = stage.jobs.status(job.name)
-    assert (status["phase"], status["attempt"], "restarts" in status) == ("Running", 1, False)
-    # The agent answers again to commands of Kubernetes, too.
-    stage.jobs.run("delete", "pod", f"{job.name}-1-0", "--wait=false")
-    check_continued(stage, job, "Disruption", 1)
+    for job in jobs:
+        status = stage.jobs.status(job.name)
+        assert (status["phase"], status["attempt"], "restarts" in status) == ("Running", 1, False)
+        # The agent answers again to commands of Kubernetes, too.
+        stage.jobs.run("delete", "pod", f"{job.name}-1-0", "--wait=false")
+    for job in jobs:
+        check_continued(stage, job, "Disruption", 1)
 
 
-@pytest.mark.parametrize("launcher", ["direct", "torchrun", "mpi"])
+@pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_a_drained_machine(stage: Stage, torch_for_pods: TorchVolume, tmp_path: Path, launcher: str) -> None:
     name = f"drain-{launcher}"
     job = start(stage, name, launcher, tmp_path / name, torch_for_pods, **placed(procsPerNode=2))

@@ -13,7 +13,7 @@ from integration.run.chaos import END_SECONDS, begin, disturb, find_problems
 
 pytestmark = pytest.mark.long
 
-MINUTES = float(os.environ.get("MUSTER_CHAOS_MINUTES", "2"))
+MINUTES = float(os.environ.get("MUSTER_CHAOS_MINUTES", "1"))
 SEED = int(os.environ.get("MUSTER_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 1_000_000)
 JOBS_PER_BATCH = 3
 
