@@ -63,7 +63,7 @@ def failing(reason: str, training_seconds: float = 60.0, *, stage_seconds: float
 
 
 def any_training(draw: random.Random) -> Script:
-    """Return a training that succeeds, with random durations. Some stages are shorter than the sweep's interval."""
+    """Return a training that succeeds, with random durations. Some stages are shorter than the poller's interval."""
     return (
         Stage("Starting", draw.uniform(20, 120)),
         Stage("Downloading", draw.uniform(1, 30)),

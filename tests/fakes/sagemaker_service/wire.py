@@ -13,13 +13,13 @@ from botocore.exceptions import ConnectionClosedError
 from fakes.sagemaker_service.service import NoReply, Service
 from muster.clients.aws.client import Aws
 from muster.clients.aws.connection import Service as AwsService
-from muster.objects.aws.place import Place
+from muster.objects.aws.access import AwsAccess
 
 ASKED: tuple[AwsService, ...] = ("sagemaker", "sts", "logs")
 
 
-def join(aws: Aws, place: Place, service: Service) -> None:
-    """Let `service` answer the requests of `aws` to SageMaker, STS and CloudWatch Logs from one place."""
+def join(aws: Aws, aws_access: AwsAccess, service: Service) -> None:
+    """Let `service` answer the requests of `aws` to SageMaker, STS and CloudWatch Logs with this region and role."""
 
     def answer(request: AWSPreparedRequest, **_: object) -> AWSResponse:
         body = request.body if isinstance(request.body, bytes) else str(request.body).encode()
@@ -29,7 +29,7 @@ def join(aws: Aws, place: Place, service: Service) -> None:
         headers = HTTPHeaders.from_dict({key.lower(): value for key, value in reply.headers.items()})
         return AWSResponse(request.url, reply.status, headers, _Body(reply.body.encode()))
 
-    connection = aws.connection(place)
+    connection = aws.connection(aws_access)
     new_client = connection._new_client
 
     def joined(name: AwsService) -> BaseClient:

@@ -35,12 +35,12 @@ from muster.controller.status.writer import StatusWriterDependencies
 from muster.core.actions import Action
 from muster.core.edited_source import RequestedSource
 from muster.core.facts import JobFacts
-from muster.objects.aws.place import Place
+from muster.objects.aws.access import AwsAccess
 from unit.render.sagemaker.builders import ROLE
 
 T0 = 1_795_233_600.0  # 2026-11-21T04:00:00Z
-HERE = Place("us-west-2")
-THERE = Place("eu-west-1")
+HERE = AwsAccess("us-west-2")
+THERE = AwsAccess("eu-west-1")
 IMAGE = "111122223333.dkr.ecr.us-west-2.amazonaws.com/train:1"
 
 Fate = Literal["pass", "before", "after"]
@@ -83,8 +83,8 @@ class Wire:
     def __init__(self) -> None:
         self.aws = Aws()
         self.handle: Callable[[Mapping[str, str], bytes], Reply | NoReply] | None = None
-        for place in (HERE, THERE):
-            join(self.aws, place, cast("Service", _Answers(self)))
+        for aws_access in (HERE, THERE):
+            join(self.aws, aws_access, cast("Service", _Answers(self)))
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def test_a_slow_node_is_named_and_the_job_goes_on(fabric: tuple[AgentWorld, tupl
     assert 10 <= slow.sent_mbps <= 30
     check = summarise_check(facts_of(reports))
     assert check is not None
-    assert (check.measured, [one.name for one in check.slow]) == (3, ["digits-1"]), reports
+    assert (check.measured, [slow_node.node for slow_node in check.slow]) == (3, [1]), reports
     assert "digits-1 (" in check.message
     # over the interface that the ranks use
     assert nodes[0].sent_bytes("fabric0") > 1 << 20

@@ -11,10 +11,10 @@ import pytest
 from fakes.http_site import http_site
 from fakes.sagemaker_service.service import Service
 from muster.clients.aws.client import Aws
+from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import NoCredentials, NotFound
-from muster.objects.aws.place import Place
 
-HERE = Place("us-west-2")
+HERE = AwsAccess("us-west-2")
 ROLE = "arn:aws:iam::111122223333:role/muster-operator"
 
 

@@ -19,17 +19,17 @@ from fakes.sagemaker_service.service import Service
 from muster.api.config.sagemaker import AwsEndpoints
 from muster.clients.aws.client import Aws
 from muster.clients.aws.job_logs import LOG_GROUP, JobLogs, LogPosition
+from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import AccessDenied, NotFound
 from muster.objects.aws.listing import ListFilter
-from muster.objects.aws.place import Place
 from muster_dev.paths import ROOT
 from support.training_job_requests import training_job_request
 
-HERE = Place("us-west-2")
+HERE = AwsAccess("us-west-2")
 ROLE = "arn:aws:iam::444455556666:role/training"
 BUCKET = f"sagemaker-us-west-2-{ACCOUNT}"
 STREAM = "a-1/algo-1-1700000000"
-ASKED = re.compile(r'(?:send_request|_request_s3)\(\s*(?:place,\s*)?(?:"[a-z0-9]+",\s*)?"([A-Z]\w+)"')
+ASKED = re.compile(r'(?:send_request|_request_s3)\(\s*(?:aws_access,\s*)?(?:"[a-z0-9]+",\s*)?"([A-Z]\w+)"')
 RIGHTLESS = "GetCallerIdentity"
 NAMED_OTHERWISE = {"HeadObject": "GetObject"}
 """Operations whose IAM action has another name."""
@@ -41,8 +41,8 @@ class Recorder:
 
     asked: list[tuple[str, str, Mapping[str, object]]] = field(default_factory=list)
 
-    def listen(self, aws: Aws, place: Place) -> None:
-        connection = aws.connection(place)
+    def listen(self, aws: Aws, aws_access: AwsAccess) -> None:
+        connection = aws.connection(aws_access)
         for service in ("sagemaker", "logs", "s3", "sts"):
             connection.client(service).meta.events.register("before-parameter-build", self._note)
 
@@ -112,7 +112,7 @@ async def everything(aws: Aws, service: Service) -> None:
     await jobs.stop("a-1")
     service.jobs().by_name["a-1"].course.turn((completing()[-1],), service.now())
     await jobs.delete("a-1")
-    assert (await aws.identity(Place(HERE.region, ROLE))).account == "444455556666"
+    assert (await aws.identity(AwsAccess(HERE.region, ROLE))).account == "444455556666"
 
 
 async def test_the_policy_allows_all_that_muster_asks_for_and_nothing_else(guarded: Aws, service: Service) -> None:

@@ -45,10 +45,10 @@ def job(namespace: str) -> Job:
 
 
 class Prepared:
-    """The smallest request that SageMaker accepts; records its place."""
+    """The smallest request that SageMaker accepts; records its region and role."""
 
     def __init__(self) -> None:
-        self.places: list[Place] = []
+        self.aws_accesses: list[AwsAccess] = []
 
     async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
         self.places.append(place)
@@ -63,7 +63,7 @@ async def prepared() -> Prepared:
 
 @pytest.fixture
 async def backend(aws: Aws, prepared: Prepared) -> AsyncIterator[SageMakerBackend]:
-    news = LogFollower(lambda place: JobLogs(partial(aws.send_request, place, "logs")))
+    news = LogFollower(lambda aws_access: JobLogs(partial(aws.send_request, aws_access, "logs")))
     backend = SageMakerBackend(aws, prepared, news, time.time, lambda _: None)
     yield backend
     backend.close()
@@ -82,7 +82,7 @@ async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones
         "muster/team-a",
         "muster/team-b",
     }
-    assert prepared.places == [Place("us-west-2", ROLE, f"muster/{name}") for name in ("team-a", "team-b")]
+    assert prepared.aws_accesses == [AwsAccess("us-west-2", ROLE, f"muster/{name}") for name in ("team-a", "team-b")]
     asked = [call.request["TrainingJobName"] for call in service.called("CreateTrainingJob")]
     assert asked == [build_training_job_name(job("team-a").metadata, 1)]
     assert [call.request["TrainingJobName"] for call in service.called("StopTrainingJob")] == asked

@@ -10,6 +10,7 @@ from fakes.sagemaker_service.service import Service
 from muster.api.config.sagemaker import AwsEndpoints
 from muster.clients.aws import connection
 from muster.clients.aws.client import Aws
+from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import (
     AlreadyExists,
     AwsError,
@@ -20,10 +21,9 @@ from muster.objects.aws.errors import (
     Unavailable,
 )
 from muster.objects.aws.listing import ListFilter
-from muster.objects.aws.place import Place
 from support.training_job_requests import training_job_request
 
-HERE = Place("us-west-2")
+HERE = AwsAccess("us-west-2")
 
 
 async def test_a_job_is_created_and_described(aws: Aws, service: Service) -> None:
@@ -181,7 +181,7 @@ async def test_jobs_are_followed_over_real_connections(aws: Aws, service: Servic
     names = [f"a-{number}" for number in range(8)]
     for name in names:
         service.jobs().create(training_job_request(name), service.now())
-    watches = [aws.sweep(HERE).watch(name, service.now(), changed.set) for name in names]
+    watches = [aws.training_job_poller(HERE).watch(name, service.now(), changed.set) for name in names]
     async with asyncio.timeout(60):
         while any(watch.observation.description is None for watch in watches):
             await changed.wait()
@@ -191,7 +191,7 @@ async def test_jobs_are_followed_over_real_connections(aws: Aws, service: Servic
 
 async def test_nothing_is_changed_while_the_lease_is_not_held(url: str, service: Service) -> None:
     leads = [True]
-    aws = Aws(AwsEndpoints(sagemaker=url, sts=url), may_change=lambda: leads[0])
+    aws = Aws(AwsEndpoints(sagemaker=url, sts=url), is_change_allowed=lambda: leads[0])
     jobs = aws.training_jobs(HERE)
     await jobs.create(training_job_request("a-1"))
     leads[0] = False

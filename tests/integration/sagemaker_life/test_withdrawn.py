@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from fakes.sagemaker_site.life import lived
 from fakes.sagemaker_site.site import Site, Wire, spec
 from muster.api.spec.job import Job
-from muster.objects.aws.place import Place
+from muster.objects.aws.access import AwsAccess
 
 
 @dataclass
@@ -21,7 +21,7 @@ class StuckHost:
     begun: list[int] = field(default_factory=list)
     given_up: list[int] = field(default_factory=list)
 
-    async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:  # noqa: ARG002
+    async def prepare(self, job: Job, attempt: int, aws_access: AwsAccess) -> Mapping[str, object]:  # noqa: ARG002
         self.begun.append(job.metadata.generation)
         try:
             await asyncio.sleep(1e9)

@@ -1,4 +1,4 @@
-"""List the training jobs of a place periodically, and describe those that changed."""
+"""List the training jobs of a region periodically, and describe those that changed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from muster.objects.aws.listing import ListFilter, Page
 from muster.objects.aws.refusal_streak import RefusalStreak
 from muster.objects.aws.training_job import TrainingJobDescription
 
-SWEEP_SECONDS = 15.0
+POLL_SECONDS = 15.0
 """The interval of listings. A listing of 1,000 changed jobs, which are ten pages, takes 5 seconds."""
 
 FULL_SECONDS = 600.0
 """The interval of listings of all jobs, which find missed changes and deleted jobs."""
 
 HEAD_START_SECONDS = 2.0
-"""The time that a changed job's description may take. After it, the sweep reports the change from the listing."""
+"""The time that a changed job's description may take. After it, the poller reports the change from the listing."""
 
 DESCRIBERS = 4
 """The maximum number of concurrent descriptions: the quota allows this many at usual response times."""
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class TrainingJobRequests(Protocol):
-    """Sends the requests of a sweep (TrainingJobs)."""
+    """Sends the requests of a poller (TrainingJobs)."""
 
     async def page(self, since: ListFilter, next_token: str = "") -> Page:
         """Return a page of the listing."""
@@ -47,49 +47,49 @@ class TrainingJobRequests(Protocol):
 class Watch:
     """A watch of one job."""
 
-    def __init__(self, name: str, sweep: Sweep, on_change: Callable[[], None]) -> None:
+    def __init__(self, name: str, poller: TrainingJobPoller, on_change: Callable[[], None]) -> None:
         self.name = name
         self.on_change = on_change
-        self._sweep = sweep
+        self._poller = poller
 
     @property
     def observation(self) -> Observation:
         """The observed state of the job."""
-        return self._sweep.observations.of(self.name)
+        return self._poller.observations.of(self.name)
 
     @property
     def problem(self) -> AwsError | None:
-        """The error that prevents observations of all jobs in this place, if any."""
-        return self._sweep.problem
+        """The error that prevents observations of all jobs of the poller, if any."""
+        return self._poller.problem
 
     @property
     def refused_seconds(self) -> float:
         """The time since which AWS has rejected the requests of `problem`, in seconds."""
-        return self._sweep.refused_seconds
+        return self._poller.refused_seconds
 
     def describe_soon(self) -> None:
         """Request a description, because muster has changed the job."""
-        self._sweep.describe_soon(self.name)
+        self._poller.describe_soon(self.name)
 
     def close(self) -> None:
         """Stop watching the job."""
-        self._sweep.unwatch(self)
+        self._poller.unwatch(self)
 
 
-class Sweep:
-    """Observes the watched jobs of one place while `run` runs. The other methods may also be called before `run`.
+class TrainingJobPoller:
+    """Observes the watched jobs of one region and role while `run` runs. Other methods may also be called before `run`.
 
     `on_unused` is called after the last watch is closed; `jitter` returns a random number from 0 to 1.
     """
 
     def __init__(
-        self, jobs: TrainingJobRequests, place: object, on_unused: Callable[[], None], jitter: Callable[[], float]
+        self, jobs: TrainingJobRequests, aws_access: object, on_unused: Callable[[], None], jitter: Callable[[], float]
     ) -> None:
         self.observations = Observations()
         self._jobs = jobs
-        self._place = place
+        self._aws_access = aws_access
         self._on_unused = on_unused
-        self._chance = jitter
+        self._jitter = jitter
         self._watches: dict[str, Watch] = {}
         self._has_watches = asyncio.Event()
         self._has_requests = asyncio.Event()
@@ -159,8 +159,8 @@ class Sweep:
                 if await self._list() and is_full:
                     self._full_listing_at = started_at
             except Exception:  # noqa: BLE001 - a failed listing must not end the loop
-                _log.exception("%s: unexpected error; muster will list again", self._place)
-            await asyncio.sleep(max(0.0, started_at + SWEEP_SECONDS - clock()))
+                _log.exception("%s: unexpected error; muster will list again", self._aws_access)
+            await asyncio.sleep(max(0.0, started_at + POLL_SECONDS - clock()))
 
     async def _list(self) -> bool:
         """List all pages once; return whether the listing is complete."""
@@ -231,7 +231,7 @@ class Sweep:
             return
         except Exception:  # noqa: BLE001 - one job must not end the loop
             # The next change of the job triggers another description.
-            _log.exception("%s: unexpected error; muster could not describe %s", self._place, name)
+            _log.exception("%s: unexpected error; muster could not describe %s", self._aws_access, name)
             return
         self._handle_success("DescribeTrainingJob")
         if has_changed:
@@ -243,15 +243,18 @@ class Sweep:
         now = asyncio.get_running_loop().time()
         self._refusals[operation] = self._refusals.get(operation, RefusalStreak()).add_failure(error, now)
         _log.log(
-            logging.WARNING if failures > TOLERATED_FAILURES else logging.INFO, "%s: %s", self._place, error.message
+            logging.WARNING if failures > TOLERATED_FAILURES else logging.INFO,
+            "%s: %s",
+            self._aws_access,
+            error.message,
         )
         if failures > TOLERATED_FAILURES or not error.is_retryable:
             entry = self._problems.get(operation)
             self._problems[operation] = error
             if entry is None or entry.message != error.message:
                 self._notify_all()
-        # The random part spreads the retries of places that failed together.
-        await asyncio.sleep(backoff_seconds(failures, error, self._chance()))
+        # The random part spreads the retries of pollers that failed together.
+        await asyncio.sleep(backoff_seconds(failures, error, self._jitter()))
 
     def _handle_success(self, operation: str) -> None:
         self._failures[operation] = 0
@@ -270,4 +273,4 @@ class Sweep:
         try:
             watch.on_change()
         except Exception:  # noqa: BLE001 - one failing callback must not affect the others
-            _log.exception("%s: the callback for %s failed", self._place, name)
+            _log.exception("%s: the callback for %s failed", self._aws_access, name)

@@ -1,4 +1,4 @@
-"""The sweep with errors and unusual answers: through botocore, in virtual time."""
+"""The poller with errors and unusual answers: through botocore, in virtual time."""
 
 import asyncio
 import random
@@ -14,23 +14,29 @@ from fakes.sagemaker_service.jobs import Jobs
 from fakes.sagemaker_service.script import Stage
 from fakes.sagemaker_service.service import Service
 from muster.clients.aws.client import Aws
-from muster.clients.aws.sweep import FULL_SECONDS, SWEEP_SECONDS, TOLERATED_FAILURES, Sweep, Watch
+from muster.clients.aws.training_job_poller import (
+    FULL_SECONDS,
+    POLL_SECONDS,
+    TOLERATED_FAILURES,
+    TrainingJobPoller,
+    Watch,
+)
+from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import AccessDenied, AwsError, Unavailable
 from muster.objects.aws.listing import ListFilter, Page
-from muster.objects.aws.place import Place
 from muster.objects.aws.training_job import TrainingJobDescription, TrainingJobSummary
 from support import virtual_time
 from support.training_job_requests import training_job_request
 
-HERE = Place("us-west-2")
+HERE = AwsAccess("us-west-2")
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 ENDLESS = (Stage("Starting", 5), Stage("Training"))
-ONE_AND_A_HALF = 1.5 * SWEEP_SECONDS
+ONE_AND_A_HALF = 1.5 * POLL_SECONDS
 
 
 @dataclass
 class Site:
-    """One place with its service, and a watcher."""
+    """One region with its service, and a watcher."""
 
     service: Service
     aws: Aws
@@ -45,12 +51,12 @@ class Site:
 
     def watch(self, name: str, since: datetime | None = None) -> Watch:
         clock = asyncio.get_running_loop().time
-        return self.aws.sweep(HERE).watch(
+        return self.aws.training_job_poller(HERE).watch(
             name, since or self.service.now(), lambda: self.reports.append((clock(), name))
         )
 
     def tasks(self) -> list[str]:
-        return [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("sweep")]
+        return [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("poller")]
 
     def turn(self, name: str, *script: Stage) -> None:
         """Change the job's future states."""
@@ -141,13 +147,13 @@ def test_nothing_runs_without_watches() -> None:
             watches = [site.watch("a-1"), site.watch("a-2")]
             await asyncio.sleep(ONE_AND_A_HALF)
             assert secondary(watches[0]) == "Training"
-            assert site.tasks() == ["sweep us-west-2"]
+            assert site.tasks() == ["poller us-west-2"]
             for watch in watches:
                 watch.close()
             await asyncio.sleep(1)
             assert site.tasks() == []
             asked = len(site.service.calls)
-            await asyncio.sleep(10 * SWEEP_SECONDS)
+            await asyncio.sleep(10 * POLL_SECONDS)
             assert len(site.service.calls) == asked
 
     at_a_site(test)
@@ -157,7 +163,7 @@ def test_who_watches_anew_takes_over_what_is_known() -> None:
     async def test(site: Site) -> None:
         site.create("a-1")
         first = site.watch("a-1")
-        await asyncio.sleep(SWEEP_SECONDS + ONE_AND_A_HALF)
+        await asyncio.sleep(POLL_SECONDS + ONE_AND_A_HALF)
         second = site.watch("a-1")
         first.close()
         assert secondary(second) == "Training"
@@ -191,7 +197,7 @@ def test_listings_go_back_no_further_than_the_oldest_job() -> None:
         await asyncio.sleep(3600)
         site.create("ours")
         site.watch("ours")
-        await asyncio.sleep(10 * SWEEP_SECONDS)
+        await asyncio.sleep(10 * POLL_SECONDS)
 
     # One page each, although the account has five.
     assert len(at_a_site(test).service.called("ListTrainingJobs")) <= 11
@@ -251,7 +257,7 @@ def test_a_lasting_outage_is_reported() -> None:
     at_a_site(test)
 
 
-def test_others_who_use_up_the_quota_slow_the_sweep_down_and_it_recovers() -> None:
+def test_others_who_use_up_the_quota_slow_the_poller_down_and_it_recovers() -> None:
     async def test(site: Site) -> None:
         site.create("a-1")
         watch = site.watch("a-1")
@@ -279,7 +285,7 @@ def test_a_listing_with_an_expired_token_starts_again() -> None:
         site.jobs.token_seconds = 0.1
         await asyncio.sleep(10)
         site.jobs.token_seconds = 5.0
-        await asyncio.sleep(SWEEP_SECONDS + ONE_AND_A_HALF)
+        await asyncio.sleep(POLL_SECONDS + ONE_AND_A_HALF)
         assert problem(watch) is None
         assert secondary(watch) == "Training"
 
@@ -325,9 +331,9 @@ def test_a_failing_callback_does_not_affect_the_others() -> None:
     async def test(site: Site) -> None:
         for name in ("a-1", "a-2"):
             site.create(name)
-        site.aws.sweep(HERE).watch("a-1", BEGINNING, fail)
+        site.aws.training_job_poller(HERE).watch("a-1", BEGINNING, fail)
         watch = site.watch("a-2")
-        await asyncio.sleep(SWEEP_SECONDS + ONE_AND_A_HALF)
+        await asyncio.sleep(POLL_SECONDS + ONE_AND_A_HALF)
         assert secondary(watch) == "Training"
 
     at_a_site(test)
@@ -355,12 +361,12 @@ class Mistaken:
         return TrainingJobSummary("a-1", "arn", "InProgress", "Listed", BEGINNING, BEGINNING)
 
 
-def test_a_mistake_of_musters_own_ends_no_sweep(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_mistake_of_musters_own_ends_no_poller(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> str:
-        sweep = Sweep(Mistaken(), HERE, lambda: None, lambda: 0.5)
-        watch = sweep.watch("a-1", BEGINNING, lambda: None)
-        task = asyncio.create_task(sweep.run())
-        await asyncio.sleep(2 * SWEEP_SECONDS)
+        poller = TrainingJobPoller(Mistaken(), HERE, lambda: None, lambda: 0.5)
+        watch = poller.watch("a-1", BEGINNING, lambda: None)
+        task = asyncio.create_task(poller.run())
+        await asyncio.sleep(2 * POLL_SECONDS)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         return secondary(watch)
@@ -370,15 +376,15 @@ def test_a_mistake_of_musters_own_ends_no_sweep(caplog: pytest.LogCaptureFixture
 
 
 def test_regions_have_a_pace_of_their_own() -> None:
-    places = [Place(region) for region in ("us-west-2", "us-east-1", "eu-west-1")]
+    aws_accesses = [AwsAccess(region) for region in ("us-west-2", "us-east-1", "eu-west-1")]
 
     async def main() -> list[float]:
         loop = asyncio.get_running_loop()
         service = Service(lambda: BEGINNING + timedelta(seconds=loop.time()))
         aws = Aws()
-        for place in places:
-            wire.join(aws, place, service)
-        await asyncio.gather(*(aws.training_jobs(place).page(ListFilter()) for place in places * 2))
+        for aws_access in aws_accesses:
+            wire.join(aws, aws_access, service)
+        await asyncio.gather(*(aws.training_jobs(aws_access).page(ListFilter()) for aws_access in aws_accesses * 2))
         await aws.close()
         return sorted(round((call.at - BEGINNING).total_seconds(), 1) for call in service.called("ListTrainingJobs"))
 

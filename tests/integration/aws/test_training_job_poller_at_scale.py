@@ -15,15 +15,15 @@ from fakes.sagemaker_service.faults import Fault, share
 from fakes.sagemaker_service.script import Script, Stage, any_training
 from fakes.sagemaker_service.service import RATES, Service
 from muster.clients.aws.client import Aws
-from muster.clients.aws.sweep import SWEEP_SECONDS, Watch
-from muster.objects.aws.place import Place
+from muster.clients.aws.training_job_poller import POLL_SECONDS, Watch
+from muster.objects.aws.access import AwsAccess
 from support import virtual_time
 from support.training_job_requests import training_job_request
 
-HERE = Place("us-west-2")
+HERE = AwsAccess("us-west-2")
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 JOBS = 1000
-KNOWN_WITHIN = timedelta(seconds=1.5 * SWEEP_SECONDS)
+KNOWN_WITHIN = timedelta(seconds=1.5 * POLL_SECONDS)
 MINUTES = 6
 
 State = tuple[str, str]
@@ -50,7 +50,7 @@ class Diary:
 
 
 def the_same_script(_draw: random.Random) -> Script:
-    """Return all jobs change at the same moment: the largest number of changes for a sweep."""
+    """Return jobs that all change at the same moment: the largest number of changes for a poller."""
     return (Stage("Starting", 70), Stage("Training", 200), Stage("Failed", status="Failed", failure_reason="so"))
 
 
@@ -61,11 +61,11 @@ async def follow(service: Service, script: Callable[[random.Random], Script]) ->
     jobs.script = lambda _request: script(draw)
     aws = Aws(jitter=draw.random)
     wire.join(aws, HERE, service)
-    sweep = aws.sweep(HERE)
+    poller = aws.training_job_poller(HERE)
     diaries = {f"job-{number:04d}": Diary() for number in range(JOBS)}
     for name, diary in diaries.items():
         jobs.create(training_job_request(name), service.now())
-        diary.watch = sweep.watch(name, start, partial(diary.note, service.now))
+        diary.watch = poller.watch(name, start, partial(diary.note, service.now))
     await asyncio.sleep(MINUTES * 60)
     await aws.close()
     return diaries
@@ -107,7 +107,7 @@ def most_within(seconds: int, times: Sequence[datetime]) -> int:
 @pytest.mark.long
 @pytest.mark.parametrize("failing", [0.0, 0.05])
 @pytest.mark.parametrize("script", [any_training, the_same_script])
-def test_changes_are_known_within_one_sweep_and_a_half_and_no_quota_is_exceeded(
+def test_changes_are_known_within_one_and_a_half_intervals_and_no_quota_is_exceeded(
     script: Callable[[random.Random], Script], failing: float
 ) -> None:
     service, diaries = followed(script, failing)
