@@ -25,12 +25,12 @@ _MAX_HEADER_BYTES = 2 * MAX_FILES * 4096
 """Maximum size of an archive's headers, including long names."""
 
 
-def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
+def read_archive(archive: BinaryIO, field: str) -> dict[str, SourceFile]:
     """Read the files of a user's .tar.gz archive. Raises `StorageError`. Blocks the thread."""
     files: dict[str, SourceFile] = {}
     size = 0
     try:
-        with gzip.GzipFile(fileobj=archive) as unpacked, _open_tar(_LimitedReader(unpacked, origin)) as members:
+        with gzip.GzipFile(fileobj=archive) as unpacked, _open_tar(_LimitedReader(unpacked, field)) as members:
             for count, member in enumerate(members):
                 if count > 2 * MAX_FILES:
                     raise make_source_refused_error(origin, f"the archive has more than {MAX_FILES} files")
@@ -39,7 +39,7 @@ def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
                     continue
                 # Check the size before reading, because a kilobyte of an archive may expand to a terabyte.
                 size += member.size
-                check_bytes(size, origin)
+                check_bytes(size, field)
                 content = members.extractfile(member)
                 if path in files or content is None:
                     raise make_source_refused_error(origin, f"{quote(path)} occurs twice in the archive")
@@ -53,15 +53,15 @@ def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
 class _LimitedReader:
     """Limits the unpacked data of an archive, because tarfile reads a name of any length into memory."""
 
-    def __init__(self, unpacked: gzip.GzipFile, origin: str) -> None:
+    def __init__(self, unpacked: gzip.GzipFile, field: str) -> None:
         self._unpacked = unpacked
-        self._origin = origin
+        self._field = field
         self._size = 0
 
     def read(self, size: int) -> bytes:
         data = self._unpacked.read(size)
         self._size += len(data)
-        check_bytes(self._size - _MAX_HEADER_BYTES, self._origin)
+        check_bytes(self._size - _MAX_HEADER_BYTES, self._field)
         return data
 
 
@@ -70,7 +70,7 @@ def _open_tar(archive: _LimitedReader) -> tarfile.TarFile:
     return tarfile.open(fileobj=cast("BinaryIO", archive), mode="r|")
 
 
-def _check_path(member: tarfile.TarInfo, origin: str) -> str:
+def _check_path(member: tarfile.TarInfo, field: str) -> str:
     path = member.name.removeprefix("./").rstrip("/")
     if member.isdir():
         return path

@@ -13,7 +13,7 @@ from muster.collector.trust.attempt_credentials import derive_credentials
 from muster_worker.contract.schema import Credentials
 from muster_worker.machine import processes
 from muster_worker.remote import frames
-from muster_worker.remote.calls import MAX_PENDING_CONNECTIONS
+from muster_worker.remote.remote_commands import MAX_PENDING_CONNECTIONS
 from support.remote_rank_group import JOB, RemoteRankGroup
 from support.searches import examples
 
@@ -132,13 +132,15 @@ def test_a_replayed_connection_is_refused(rank_group: RemoteRankGroup) -> None:
     again = rank_group.stranger()
     again.setblocking(False)
     again.send(bytes(recorded))
-    rank_group.turn_until(lambda: not [call for call in rank_group.calls[1]._incoming if call.is_pending])
+    rank_group.turn_until(
+        lambda: not [command for command in rank_group.remote_commands[1]._incoming if command.is_pending]
+    )
     assert (rank_group.folder / "ran").read_text() == "\n"
     assert still_works(rank_group)
 
 
 def test_who_says_nothing_is_cut_off(rank_group: RemoteRankGroup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("muster_worker.remote.incoming_call.FIRST_FRAME_SECONDS", 0.5)
+    monkeypatch.setattr("muster_worker.remote.incoming_command.FIRST_FRAME_SECONDS", 0.5)
     silent, begun = rank_group.stranger(), client(rank_group, rank_group.credentials())
     silent.setblocking(False)
     assert is_cut_off(rank_group, silent)
@@ -155,7 +157,7 @@ def test_who_says_nothing_is_cut_off(rank_group: RemoteRankGroup, monkeypatch: p
 def test_a_crowd_does_not_keep_the_rank_group_out(rank_group: RemoteRankGroup) -> None:
     crowd = [rank_group.stranger() for _ in range(2 * MAX_PENDING_CONNECTIONS)]
     assert still_works(rank_group)
-    assert len(rank_group.calls[1]._incoming) <= MAX_PENDING_CONNECTIONS
+    assert len(rank_group.remote_commands[1]._incoming) <= MAX_PENDING_CONNECTIONS
     for connection in crowd:
         connection.close()
 
@@ -166,7 +168,7 @@ def test_a_crowd_from_elsewhere_does_not_push_out_a_peer_that_takes_its_time(ran
     for _ in range(2 * MAX_PENDING_CONNECTIONS):
         rank_group.stranger("127.0.0.2")
         rank_group.turn()
-    assert len(rank_group.calls[1]._incoming) <= MAX_PENDING_CONNECTIONS
+    assert len(rank_group.remote_commands[1]._incoming) <= MAX_PENDING_CONNECTIONS
     assert runs(rank_group, slow)
 
 
@@ -207,5 +209,5 @@ def test_junk_ends_its_connection_and_nothing_else(
     with contextlib.suppress(OSError):
         connection.send(b"\0" + junk)
     connection.close()
-    rank_group.turn_until(lambda: not rank_group.calls[1]._incoming)
+    rank_group.turn_until(lambda: not rank_group.remote_commands[1]._incoming)
     assert processes.list_descendants() == begun

@@ -31,14 +31,17 @@ def make_files(texts: Mapping[str, str]) -> dict[str, SourceFile]:
     return {path: SourceFile(text.encode("utf-8")) for path, text in texts.items()}
 
 
-def check_files(files: SourceFiles, origin: str) -> SourceFiles:
-    """Return `files`. Raises `StorageError` for an invalid path or too much data. `origin` is the job's field."""
-    check_paths(files, origin)
-    check_bytes(sum(len(file.content) for file in files.values()), origin)
+def check_files(files: SourceFiles, field: str) -> SourceFiles:
+    """Return `files`. Raises `StorageError` for an invalid path or too much data.
+
+    `field` is the path of the job's field that has the files, for the error message.
+    """
+    check_paths(files, field)
+    check_bytes(sum(len(file.content) for file in files.values()), field)
     return files
 
 
-def check_paths(paths: Collection[str], origin: str) -> None:
+def check_paths(paths: Collection[str], field: str) -> None:
     """Raise `StorageError` if there are no files or too many, or if a path is invalid."""
     if not paths:
         raise make_source_refused_error(origin, "it has no files")
@@ -53,7 +56,7 @@ def check_paths(paths: Collection[str], origin: str) -> None:
         raise make_source_refused_error(origin, f"{quote(conflict)} is both a file and the folder of other files")
 
 
-def check_bytes(size: int, origin: str) -> None:
+def check_bytes(size: int, field: str) -> None:
     """Raise `StorageError` if the code has more than `MAX_BYTES`."""
     if size > MAX_BYTES:
         raise make_source_refused_error(
@@ -63,4 +66,4 @@ def check_bytes(size: int, origin: str) -> None:
 
 def make_source_refused_error(origin: str, reason: str) -> StorageError:
     """Return the error for code that can't be used."""
-    return StorageError(SOURCE_REFUSED, f"{origin} can't be used: {reason}")
+    return StorageError(SOURCE_REFUSED, f"{field} can't be used: {reason}")

@@ -26,10 +26,10 @@ class TreeFile:
     executable: bool
 
 
-def find_tree(objects: GitObjects, tree: ObjectID, path: str, origin: str) -> ObjectID:
+def find_tree(objects: GitObjects, tree: ObjectID, path: str, field: str) -> ObjectID:
     """Return the tree of folder `path` in `tree`. Raises `StorageError` if there is none."""
     for part in path.split("/") if path else ():
-        entries = {entry.path: entry for entry in _read_tree(objects, tree, origin).iteritems()}
+        entries = {entry.path: entry for entry in _read_tree(objects, tree, field).iteritems()}
         entry = entries.get(part.encode("utf-8"))
         if entry is None or not stat.S_ISDIR(entry.mode):
             raise make_source_refused_error(f"{origin}.path", f"the commit has no folder {quote(path)}")
@@ -37,7 +37,7 @@ def find_tree(objects: GitObjects, tree: ObjectID, path: str, origin: str) -> Ob
     return tree
 
 
-def list_files(objects: GitObjects, tree: ObjectID, origin: str) -> Iterator[tuple[str, TreeFile]]:
+def list_files(objects: GitObjects, tree: ObjectID, field: str) -> Iterator[tuple[str, TreeFile]]:
     """Yield every file of `tree` with its path. Raises `StorageError` for links and submodules."""
     return _TreeWalk(objects, origin).list_files(tree, "", _MAX_DEPTH)
 
@@ -47,7 +47,7 @@ class _TreeWalk:
     """A walk through a tree, with the number of visited folders."""
 
     objects: GitObjects
-    origin: str
+    field: str
     folders: int = 0
 
     def list_files(self, tree: ObjectID, folder: str, depth: int) -> Iterator[tuple[str, TreeFile]]:
@@ -86,7 +86,7 @@ def _read_tree(objects: GitObjects, name: ObjectID, origin: str) -> Tree:
     return tree
 
 
-def _decode_name(name: bytes, origin: str) -> str:
+def _decode_name(name: bytes, field: str) -> str:
     try:
         return name.decode("utf-8")
     except UnicodeDecodeError:

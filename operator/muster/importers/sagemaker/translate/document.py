@@ -25,8 +25,10 @@ _TOOLKIT_COMMENT = """\
 
 def build_resource(name: str, spec: Mapping[str, JSON]) -> JSON:
     """Return the resource of a job whose request equals the SDK's."""
-    block = spec.get("sagemaker")
-    sagemaker_fields = _order_fields({**block, "rankReports": "Off"}, SageMaker) if isinstance(block, dict) else {}
+    sagemaker = spec.get("sagemaker")
+    sagemaker_fields = (
+        _order_fields({**sagemaker, "rankReports": "Off"}, SageMaker) if isinstance(sagemaker, dict) else {}
+    )
     fields = _order_fields({**spec, "sagemaker": sagemaker_fields}, Spec)
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": fields}
 

@@ -52,7 +52,7 @@ def _make_toolkit_parameters(
         "sagemaker_submit_directory": source.directory,
         "sagemaker_program": launch.program,
         "sagemaker_container_log_level": block.container_log_level,
-        "sagemaker_job_name": settings.training_job,
+        "sagemaker_job_name": settings.training_job_name,
         "sagemaker_region": settings.region,
     }
     framework = block.framework

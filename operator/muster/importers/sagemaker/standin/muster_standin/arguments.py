@@ -9,17 +9,22 @@ from .errors import Unsupported
 
 
 def bind_arguments(
-    owner: str, names: Sequence[str], positional: Sequence[object], keywords: Mapping[str, object]
+    callable_name: str, names: Sequence[str], positional: Sequence[object], keywords: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return the arguments by name; `names` are the parameters in order. Raises `Unsupported` for unknown names."""
+    """Return the arguments by name. Raises `Unsupported` for unknown names.
+
+    `callable_name` is the name of the called function or class, for messages. `names` are its parameters in order.
+    """
     if len(positional) > len(names):
-        raise Unsupported(f"{owner}(): found {len(positional)} positional arguments; at most {len(names)} are allowed")
+        raise Unsupported(
+            f"{callable_name}(): found {len(positional)} positional arguments; at most {len(names)} are allowed"
+        )
     arguments: dict[str, object] = dict(zip(names, positional))
     for name, value in keywords.items():
         if name not in names:
-            raise Unsupported(f"{owner}({name}=...): there is no such argument{_suggest_name(name, names)}")
+            raise Unsupported(f"{callable_name}({name}=...): there is no such argument{_suggest_name(name, names)}")
         if name in arguments:
-            raise Unsupported(f"{owner}({name}=...): set twice")
+            raise Unsupported(f"{callable_name}({name}=...): set twice")
         arguments[name] = value
     return arguments
 

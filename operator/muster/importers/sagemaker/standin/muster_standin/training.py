@@ -44,11 +44,13 @@ class Description(dict[str, object]):
         return current_state().unknown(f"{self._origin}[{key!r}]")
 
 
-def check_session(owner: str, session: object) -> None:
+def check_session(callable_name: str, session: object) -> None:
     """Raise `Unsupported` if the session is not a `Session`, such as the session of a pipeline."""
     if session is not None and not isinstance(session, Session):
         found_type = session.origin if isinstance(session, Unknown) else type(session).__name__
-        raise Unsupported(f"{owner}(sagemaker_session=...): found {found_type}; a sagemaker.Session() is expected")
+        raise Unsupported(
+            f"{callable_name}(sagemaker_session=...): found {found_type}; a sagemaker.Session() is expected"
+        )
 
 
 def describe_session(session: object) -> dict[str, object]:

@@ -78,7 +78,7 @@ def test_who_does_not_read_makes_the_writer_wait(rank_group: RemoteRankGroup) ->
         rank_group.turn()
     # the buffered data is limited: the writer has not finished
     assert pid not in rank_group.ends
-    assert all(len(call._unsent) < 1 << 20 for calls in rank_group.calls for call in calls._outgoing)
+    assert all(len(command._unsent) < 1 << 20 for each in rank_group.remote_commands for command in each._outgoing)
     taken = 0
 
     def take() -> bool:
@@ -104,20 +104,20 @@ def test_a_client_that_dies_ends_all_that_it_started(rank_group: RemoteRankGroup
     rank_group.turn_until(lambda: len(processes.find_by_environment(b"MUSTER_CALL=1.1")) >= 4)
     os.kill(called.pid, signal.SIGTERM)
     rank_group.turn_until(lambda: not processes.find_by_environment(b"MUSTER_CALL=1.1"), seconds=30)
-    rank_group.turn_until(lambda: not rank_group.calls[1]._incoming)
+    rank_group.turn_until(lambda: not rank_group.remote_commands[1]._incoming)
 
 
 def test_what_a_good_end_leaves_is_left(rank_group: RemoteRankGroup) -> None:
     called = rank_group.call("algo-2", "setsid sleep 300 & exit 0")
     assert rank_group.ended(called) == 0
-    rank_group.turn_until(lambda: not rank_group.calls[1]._incoming)
+    rank_group.turn_until(lambda: not rank_group.remote_commands[1]._incoming)
     # The kernel shows no environment while a process executes another program, as setsid does here.
     rank_group.turn_until(lambda: len(processes.find_by_environment(b"MUSTER_CALL=1.1")) == 1)
 
 
 def test_a_node_that_listens_late(rank_group: RemoteRankGroup) -> None:
     """It gets Start a moment after node 0."""
-    late = rank_group.calls.pop()
+    late = rank_group.remote_commands.pop()
     late.close()
     rank_group.ports[1].close()
     called = rank_group.call("algo-2", "echo $NODE")
