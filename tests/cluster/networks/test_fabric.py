@@ -60,7 +60,7 @@ def report_of(jobs: Jobs, name: str) -> dict[str, Any]:
         (
             "auto",
             "Auto",
-            f"{SHARED} 10.79.0.0/24, 10000 Mbit/s, like eth0 on the route to the operator",
+            f"{SHARED} 10.79.0.0/24, 10000 Mbit/s; eth0, on the route to the operator, is equally fast",
         ),
         ("range", "10.79.0.0/16", "its address is in 10.79.0.0/16"),
         ("prefix", "fab*", "its name matches fab*"),

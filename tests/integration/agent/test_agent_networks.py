@@ -106,7 +106,7 @@ def test_auto_takes_the_network_that_all_nodes_share(machines: Machines) -> None
         ended = machines.world.wait_ended(number)
         assert [rank.exit_code for rank in ended.ranks] == [0], machines.world.log(number)
         assert (ended.interface, ended.address) == ("fabric0", f"10.79.0.{11 + number}")
-        why = "on its network 10.79.0.0/16, 10000 Mbit/s, like eth0 on the route to the operator"
+        why = "on its network 10.79.0.0/16, 10000 Mbit/s; eth0, on the route to the operator, is equally fast"
         assert ended.interface_why == f"all nodes of the job are {why}"
         assert node.sent_bytes("fabric0") > 8 << 20
         assert node.sent_bytes("eth0") - before[number] < 1 << 20

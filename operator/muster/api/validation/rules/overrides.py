@@ -52,8 +52,8 @@ OVERRIDE_RULES = (
     Rule(
         schema_paths=("spec.nodeOverrides",),
         rationale="muster renders a pod for each combination and validates it with a dry run before the job starts.",
-        message=f"at most {MAX_POD_VARIANTS} combinations of overrides are allowed, and {MAX_MERGES} merges (an override "
-        "counts once for each combination that contains it); combine overrides, or let fewer of them overlap",
+        message=f"at most {MAX_POD_VARIANTS} combinations of overrides are allowed, and {MAX_MERGES} merges (an "
+        "override counts once for each combination that contains it); combine overrides, or let fewer of them overlap",
         find_violations=_check_pod_variants,
     ),
 )
