@@ -153,7 +153,10 @@ def test_where_all_nodes_meet_away_from_the_operator() -> None:
         (Link("eth0", "10.0.0.5/16", 10, to_operator=True), Link("net1", "10.79.0.5/16", 10)), "10.79.0.5"
     )
     assert choice is not None
-    value = "all nodes of the job are on its network 10.79.0.0/16, 10 Mbit/s; eth0, on the route to the operator, is equally fast"
+    value = (
+        "all nodes of the job are on its network 10.79.0.0/16, 10 Mbit/s; "
+        "eth0, on the route to the operator, is equally fast"
+    )
     assert choice.reason == value
 
 

@@ -191,7 +191,7 @@ def _build_choice(
 
 
 def _affected_libraries(candidate: _Candidate) -> str:
-    """Return the libraries that use another address: they choose an interface by its name, and use its first address."""
+    """Return the libraries that use another address: they find an interface by name, and use its first address."""
     same_family = [text for text in candidate.interface.addresses if (":" in text) == (":" in candidate.address)]
     # NCCL_SOCKET_FAMILY selects the family
     return "gloo uses" if candidate.address == same_family[0] else "NCCL and gloo use"
