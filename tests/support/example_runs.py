@@ -15,7 +15,7 @@ RUN_SECONDS = 240
 
 
 @dataclass(frozen=True)
-class Finished:
+class CompletedRun:
     """The result of a command."""
 
     exit_code: int
@@ -43,15 +43,15 @@ def start(command: list[str], variables: dict[str, str], directory: Path = ROOT)
     )
 
 
-def finish(process: subprocess.Popen[str]) -> Finished:
+def finish(process: subprocess.Popen[str]) -> CompletedRun:
     try:
         output, messages = process.communicate(timeout=RUN_SECONDS)
     finally:
         process.kill()
-    return Finished(process.returncode, output, messages)
+    return CompletedRun(process.returncode, output, messages)
 
 
-def torchrun(ranks: int, example: str, arguments: list[str], variables: dict[str, str]) -> Finished:
+def run_with_torchrun(ranks: int, example: str, arguments: list[str], variables: dict[str, str]) -> CompletedRun:
     """Run an example on `ranks` ranks of one node."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
     return finish(start([*launcher, str(EXAMPLES / example / "train.py"), *arguments], variables))

@@ -31,7 +31,7 @@ PATIENCE = 30.0
 
 
 @dataclass(frozen=True)
-class Called:
+class RunningClient:
     """A running program that replaces ssh, and the files with its output."""
 
     pid: int
@@ -78,7 +78,7 @@ class RemoteRankGroup:
     def credentials(self, job: str = JOB, attempt: int = 1) -> Credentials:
         return derive_credentials(self.seed, job, attempt)
 
-    def call(self, *arguments: str) -> Called:
+    def call(self, *arguments: str) -> RunningClient:
         """Start node 0's program, as its mpirun would."""
         self._called += 1
         outputs = [self.folder / f"{self._called}.{name}" for name in ("out", "err")]
@@ -87,9 +87,9 @@ class RemoteRankGroup:
                 [program_path(str(self.folder / "0")), *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err
             )
         process.returncode = 0  # the event loop of this process reaps the program
-        return Called(process.pid, *outputs)
+        return RunningClient(process.pid, *outputs)
 
-    def ended(self, called: Called) -> int:
+    def wait_for_exit(self, called: RunningClient) -> int:
         """Run the call to its end; return its exit code."""
         self.turn_until(lambda: called.pid in self.ends)
         return self.ends[called.pid].exit_code
@@ -120,7 +120,7 @@ class RemoteRankGroup:
         except BlockingIOError:
             return ""
 
-    def stranger(self, address: str = "127.0.0.1") -> socket.socket:
+    def connect_stranger(self, address: str = "127.0.0.1") -> socket.socket:
         """Connect to node 1's port from this address, without credentials."""
         connection = socket.create_connection(("127.0.0.1", self.peers[1].port), source_address=(address, 0))
         self.connections.append(connection)
@@ -138,12 +138,12 @@ class RemoteRankGroup:
         run = self.folder / str(node)
         run.mkdir(mode=0o700, exist_ok=True)
         environment = {"PATH": os.environ["PATH"], "NODE": str(node)}
-        context = self._context(node, run)
+        context = self._make_context(node, run)
         return RemoteCommands(
-            context, self.credentials(), self.ports[node], environment, selector=self.selector, log=self._log
+            context, self.make_credentials(), self.ports[node], environment, selector=self.selector, log=self._log
         )
 
-    def _context(self, node: int, run: Path) -> NodeContext:
+    def _make_context(self, node: int, run: Path) -> NodeContext:
         plan = Plan(
             version=VERSION,
             namespace="default",

@@ -23,7 +23,7 @@ def join(aws: Aws, aws_access: AwsAccess, service: Service) -> None:
 
     def answer(request: AWSPreparedRequest, **_: object) -> AWSResponse:
         body = request.body if isinstance(request.body, bytes) else str(request.body).encode()
-        reply = service.handle(_texts(dict(request.headers.items())), body)
+        reply = service.handle(_decode_headers(dict(request.headers.items())), body)
         if isinstance(reply, NoReply):
             raise ConnectionClosedError(endpoint_url=request.url)
         headers = HTTPHeaders.from_dict({key.lower(): value for key, value in reply.headers.items()})
@@ -50,6 +50,6 @@ class _Body(io.BytesIO):
         return [self.read()]
 
 
-def _texts(headers: Mapping[str, object]) -> dict[str, str]:
+def _decode_headers(headers: Mapping[str, object]) -> dict[str, str]:
     # botocore has already converted some of them to bytes.
     return {key: value.decode() if isinstance(value, bytes) else str(value) for key, value in headers.items()}

@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from fakes.api_server import merged
+from fakes.api_server import merge_patch
 from muster.api.timestamps import format_timestamp
 from muster.clients.kubernetes.client import Change
 from muster.clients.kubernetes.session import MAX_RESPONSE_BYTES, Request
@@ -20,7 +20,7 @@ Type = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
 @dataclass
-class Stored:
+class JobStore:
     """`now` returns Unix seconds; `tell` is called for each change, like a watch.
 
     `statuses` has the statuses of each uid in their order, `written` all of them with times and job names.
@@ -52,7 +52,7 @@ class Stored:
     def change(self, name: str, **spec: Any) -> None:
         """A user changes a job's spec."""
         resource = self.kept[name]
-        resource["spec"] = merged(resource["spec"], spec)
+        resource["spec"] = merge_patch(resource["spec"], spec)
         resource["metadata"]["generation"] += 1
         self._changed(name, "MODIFIED")
 
@@ -66,7 +66,7 @@ class Stored:
         """A user writes fields that only muster should write."""
         resource = self.kept[name]
         resource["metadata"]["finalizers"] = finalizers
-        resource["status"] = merged(resource.get("status", {}), status)
+        resource["status"] = merge_patch(resource.get("status", {}), status)
         self._changed(name, "MODIFIED")
 
     def wipe(self, name: str) -> None:
@@ -105,11 +105,11 @@ class Stored:
         if (asked.pop("uid"), asked.pop("resourceVersion")) != (current["uid"], current["resourceVersion"]):
             raise ApiError(409, "Conflict", "the object has been modified")
         if is_status:
-            resource["status"] = merged(resource.get("status", {}), body["status"])
+            resource["status"] = merge_patch(resource.get("status", {}), body["status"])
             self.statuses.setdefault(current["uid"], []).append(deepcopy(resource["status"]))
             self.written.append((self.now(), name, deepcopy(resource["status"])))
         else:
-            resource["metadata"] = merged(current, asked)
+            resource["metadata"] = merge_patch(current, asked)
         self._changed(name, "MODIFIED")
 
     def _changed(self, name: str, kind: Type) -> None:

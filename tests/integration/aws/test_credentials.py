@@ -19,7 +19,7 @@ from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import AccessDenied, ExpiredCredentials, NoCredentials, NotFound, Unavailable
 from muster.objects.aws.listing import ListFilter
 from support import virtual_time
-from support.training_job_requests import training_job_request
+from support.training_job_requests import make_training_job_request
 
 HERE = AwsAccess("us-west-2")
 ROLE = "arn:aws:iam::444455556666:role/training"
@@ -40,17 +40,17 @@ async def test_muster_knows_who_it_is(aws: Aws) -> None:
 
 async def test_many_who_ask_at_once_who_they_are_cost_one_request(aws: Aws, service: Service) -> None:
     assert len(set(await asyncio.gather(*(aws.identity(HERE) for _ in range(20))))) == 1
-    assert len(service.called("GetCallerIdentity")) == 1
+    assert len(service.list_calls("GetCallerIdentity")) == 1
 
 
 async def test_a_role_is_assumed_once_and_the_account_is_its_own(aws: Aws, service: Service) -> None:
     jobs = aws.training_jobs(THERE)
-    arn = await jobs.create(training_job_request("a-1"))
+    arn = await jobs.create(make_training_job_request("a-1"))
     assert arn == "arn:aws:sagemaker:eu-west-1:444455556666:training-job/a-1"
     assert (await jobs.describe("a-1")).arn == arn
     await describe(aws, HERE)
     await describe(aws, AwsAccess("us-west-2", ROLE))
-    assumed = service.called("AssumeRole")
+    assumed = service.list_calls("AssumeRole")
     # Once for each region.
     assert [(call.region, call.request["RoleSessionName"]) for call in assumed] == [
         ("eu-west-1", "muster"),
@@ -63,8 +63,8 @@ async def test_a_role_is_assumed_again_before_it_expires(aws: Aws, service: Serv
     service.callers.role_seconds = 300.0
     for _ in range(3):
         await describe(aws, THERE)
-    keys = {call.access_key for call in service.called("DescribeTrainingJob")}
-    assert len(keys) == len(service.called("AssumeRole")) == 3
+    keys = {call.access_key for call in service.list_calls("DescribeTrainingJob")}
+    assert len(keys) == len(service.list_calls("AssumeRole")) == 3
 
 
 async def test_the_error_names_a_role_that_may_not_be_assumed(aws: Aws, service: Service) -> None:
@@ -85,7 +85,7 @@ async def test_a_role_admits_only_the_principals_of_its_trust_policy(aws: Aws, s
             await aws.training_jobs(aws_access).describe("a-1")
         assert (caught.value.action, caught.value.resource) == ("sts:AssumeRole", ROLE)
     await describe(aws, theirs)
-    assert [call.request.get("ExternalId") for call in service.called("AssumeRole")] == [
+    assert [call.request.get("ExternalId") for call in service.list_calls("AssumeRole")] == [
         "muster/team-a",
         "muster/team-b",
         None,
@@ -132,7 +132,7 @@ async def test_credentials_that_were_replaced_are_read_again(
     with pytest.raises(error):
         await aws.training_jobs(HERE).describe("a-1")
     await describe(aws)
-    keys = [call.access_key for call in service.called("DescribeTrainingJob")]
+    keys = [call.access_key for call in service.list_calls("DescribeTrainingJob")]
     assert keys == ["AKIAOLD", "AKIAOLD", "AKIANEW"]
     await aws.close()
 
@@ -163,7 +163,7 @@ def test_credentials_that_are_no_good_are_read_again_every_few_seconds(service: 
 async def test_roles_of_one_account_share_its_pace(aws: Aws, service: Service) -> None:
     aws_accesses = [AwsAccess("us-west-2", f"arn:aws:iam::444455556666:role/{name}") for name in ("a", "b")]
     await asyncio.gather(*(aws.training_jobs(aws_access).page(ListFilter()) for aws_access in aws_accesses * 3))
-    times = [call.at for call in service.called("ListTrainingJobs")]
+    times = [call.at for call in service.list_calls("ListTrainingJobs")]
     assert len(times) == 6
     assert all((after - before).total_seconds() >= 0.5 for before, after in pairwise(times))
 
@@ -173,7 +173,7 @@ async def test_accounts_have_paces_of_their_own(aws: Aws, service: Service) -> N
     # The credentials are cached, so that only the rate limit delays the request.
     await asyncio.gather(*(aws.identity(aws_access) for aws_access in aws_accesses))
     await asyncio.gather(*(aws.training_jobs(aws_access).page(ListFilter()) for aws_access in aws_accesses * 4))
-    calls = service.called("ListTrainingJobs")
+    calls = service.list_calls("ListTrainingJobs")
     assert len(calls) == 8
     between = [after.at - before.at for before, after in pairwise(calls) if before.account != after.account]
     assert min(between).total_seconds() < 0.5
@@ -199,7 +199,7 @@ async def test_secrets_are_neither_logged_nor_shown(
         service.faults.add("DescribeTrainingJob", Fault.UNKNOWN_CALLER)
         with pytest.raises(NoCredentials) as caught:
             await aws.training_jobs(THERE).describe("a-1")
-    key = service.called("DescribeTrainingJob")[-1].access_key
+    key = service.list_calls("DescribeTrainingJob")[-1].access_key
     shown = " ".join([caplog.text, str(caught.value), repr(caught.value), repr(vars(aws))])
     shown += " ".join(repr(vars(aws.connection(aws_access))) for aws_access in (HERE, THERE))
     assert "DescribeTrainingJob" in str(caught.value)

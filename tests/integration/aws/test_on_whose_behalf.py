@@ -78,14 +78,14 @@ async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones
         await backend.observe(theirs, Status(), spec_location(theirs), has_finalizer=True)
         await backend.create(theirs, CreateTrainingJob(1), Withdrawal())
         await backend.stop(theirs.metadata, build_training_job_name(theirs.metadata, 1), spec_location(theirs))
-    assert {call.request.get("ExternalId") for call in service.called("AssumeRole")} == {
+    assert {call.request.get("ExternalId") for call in service.list_calls("AssumeRole")} == {
         "muster/team-a",
         "muster/team-b",
     }
     assert prepared.aws_accesses == [AwsAccess("us-west-2", ROLE, f"muster/{name}") for name in ("team-a", "team-b")]
-    asked = [call.request["TrainingJobName"] for call in service.called("CreateTrainingJob")]
+    asked = [call.request["TrainingJobName"] for call in service.list_calls("CreateTrainingJob")]
     assert asked == [build_training_job_name(job("team-a").metadata, 1)]
-    assert [call.request["TrainingJobName"] for call in service.called("StopTrainingJob")] == asked
+    assert [call.request["TrainingJobName"] for call in service.list_calls("StopTrainingJob")] == asked
     facts = await backend.observe(theirs, Status(), spec_location(theirs), has_finalizer=True)
     assert facts.request_failure is not None
     assert "external id muster/team-b" in facts.request_failure.problem.message

@@ -19,7 +19,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
 from urllib3 import HTTPResponse
 
-from fakes.s3_server import contents
+from fakes.s3_server import read_objects
 from muster.render.storage.errors import StorageError
 from muster.render.storage.storage_plan import CodePlan, StoragePlan
 from muster.storage.dependencies import StorageDependencies
@@ -98,7 +98,7 @@ def test_ranks_that_start_anew_see_what_the_other_nodes_wrote(
     second.upload_all()
     first.download_checkpoints()
     assert (here.checkpoints / "last.pt").read_text() == "step 30"
-    assert contents(s3, "data", "ckpt/") == {"ckpt/last.pt": b"step 30"}
+    assert read_objects(s3, "data", "ckpt/") == {"ckpt/last.pt": b"step 30"}
 
 
 def test_a_snapshot_that_names_others_comes_after_them(
@@ -132,7 +132,7 @@ def test_a_folder_is_walked_once_however_old_its_files_are(
     sys.addaudithook(hear)
     node_sync.upload_checkpoints()
     is_over = True
-    assert len(contents(s3, "data", "ckpt/")) == 30
+    assert len(read_objects(s3, "data", "ckpt/")) == 30
     assert walks == 1
 
 
@@ -163,8 +163,8 @@ def test_one_key_that_is_denied_keeps_no_other_file_from_s3(
     with _denied(dependencies, *keys), pytest.raises(StorageError, match="more than 1024 bytes") as caught:
         node_sync.upload_all()
     assert caught.value.reason == "FolderUnusable"
-    assert len(contents(s3, "data", "out/vit/model/")) == 38
-    assert list(contents(s3, "data", "out/vit/output/")) == ["out/vit/output/log"]
+    assert len(read_objects(s3, "data", "out/vit/model/")) == 38
+    assert list(read_objects(s3, "data", "out/vit/output/")) == ["out/vit/output/log"]
 
 
 def test_a_denied_result_is_named_with_what_has_to_be_allowed(
@@ -278,7 +278,7 @@ def test_the_keeper_does_what_the_agent_asks_for(
             assert _asked(tmp_path / "socket", nonsense) == b""
         (folders.model / "m").write_text("m")
         assert _asked(tmp_path / "socket", b'{"ask": "finish"}\n') == b"{}\n"
-        assert contents(s3, "data", "out/") == {"out/vit/model/m": b"m"}
+        assert read_objects(s3, "data", "out/") == {"out/vit/model/m": b"m"}
 
 
 def test_the_keeper_says_what_went_wrong(tmp_path: Path, dependencies: StorageDependencies) -> None:
@@ -295,4 +295,4 @@ def test_a_keeper_that_is_sent_away_keeps_what_it_can(
     node_sync, folders = _node_sync(tmp_path, dependencies)
     with _served(node_sync, tmp_path / "socket"):
         (folders.checkpoints / "1.pt").write_text("1")
-    assert contents(s3, "data") == {"ckpt/1.pt": b"1"}
+    assert read_objects(s3, "data") == {"ckpt/1.pt": b"1"}

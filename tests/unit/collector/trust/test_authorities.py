@@ -112,7 +112,7 @@ def test_what_is_damaged_is_refused_without_telling_a_key(text: str, problem: st
     assert refused.value.__context__ is None or refused.value.__suppress_context__
 
 
-@settings(max_examples=examples(50))
+@settings(max_examples=choose_example_count(50))
 @given(st.text())
 def test_no_text_is_more_than_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match="it is not"):
