@@ -22,7 +22,7 @@ class CompletedRun:
     output: str  # standard output
     messages: str  # standard error
 
-    def losses(self) -> list[float]:
+    def parse_losses(self) -> list[float]:
         """Return the losses in the output, in their order."""
         words = self.output.split()
         return [float(word.removeprefix("loss=")) for word in words if word.startswith("loss=")]

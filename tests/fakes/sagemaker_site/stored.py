@@ -47,38 +47,38 @@ class JobStore:
         }
         kind = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob"}
         self.kept[name] = {**kind, "metadata": metadata, "spec": spec}
-        self._changed(name, "ADDED")
+        self._notify_change(name, "ADDED")
 
     def change(self, name: str, **spec: Any) -> None:
         """A user changes a job's spec."""
         resource = self.kept[name]
         resource["spec"] = merge_patch(resource["spec"], spec)
         resource["metadata"]["generation"] += 1
-        self._changed(name, "MODIFIED")
+        self._notify_change(name, "MODIFIED")
 
     def annotate(self, name: str, **annotations: str) -> None:
         """A user annotates a job."""
         metadata = self.kept[name]["metadata"]
         metadata["annotations"] = {**metadata.get("annotations", {}), **annotations}
-        self._changed(name, "MODIFIED")
+        self._notify_change(name, "MODIFIED")
 
     def forge(self, name: str, finalizers: list[str], **status: Any) -> None:
         """A user writes fields that only muster should write."""
         resource = self.kept[name]
         resource["metadata"]["finalizers"] = finalizers
         resource["status"] = merge_patch(resource.get("status", {}), status)
-        self._changed(name, "MODIFIED")
+        self._notify_change(name, "MODIFIED")
 
-    def wipe(self, name: str) -> None:
+    def remove_status(self, name: str) -> None:
         """A user removes the whole status."""
         del self.kept[name]["status"]
-        self._changed(name, "MODIFIED")
+        self._notify_change(name, "MODIFIED")
 
     def delete(self, name: str) -> None:
         """A user deletes a job."""
         metadata = self.kept[name]["metadata"]
         metadata.setdefault("deletionTimestamp", format_timestamp(self.now()))
-        self._changed(name, "MODIFIED")
+        self._notify_change(name, "MODIFIED")
 
     def read(self, name: str) -> dict[str, Any] | None:
         """Return the stored job."""
@@ -88,7 +88,7 @@ class JobStore:
         """Answer as the API server. Raises ApiError."""
         body: Any = request.body
         if request.method == "POST":
-            return self._event(body)
+            return self._make_event(body)
         name = next((part for part in request.path.split("/") if part in self.kept), "")
         if not name:
             raise ApiError(404, "NotFound", "there is none")
@@ -110,9 +110,9 @@ class JobStore:
             self.written.append((self.now(), name, deepcopy(resource["status"])))
         else:
             resource["metadata"] = merge_patch(current, asked)
-        self._changed(name, "MODIFIED")
+        self._notify_change(name, "MODIFIED")
 
-    def _changed(self, name: str, kind: Type) -> None:
+    def _notify_change(self, name: str, kind: Type) -> None:
         self._version += 1
         resource = self.kept[name]
         metadata = resource["metadata"]
@@ -122,7 +122,7 @@ class JobStore:
             del self.kept[name]
         self.tell(Change("DELETED" if is_gone else kind, deepcopy(resource)))
 
-    def _event(self, body: Any) -> dict[str, Any]:
+    def _make_event(self, body: Any) -> dict[str, Any]:
         if any(one["metadata"]["name"] == body["metadata"]["name"] for one in self.events):
             raise ApiError(409, "AlreadyExists", "it is there")
         self.events.append(body)

@@ -40,7 +40,9 @@ def test_a_resumed_run_goes_on_as_if_never_stopped(
     assert f"step={3 * STEPS_PER_EPOCH} accuracy=" in resumed.output
     assert [path.name for path in (tmp_path / "model").iterdir()] == ["model.pt"]
     # The same operations in the same order on the same numbers; the tolerance is for the last printed digit.
-    assert stopped.losses() + resumed.losses() == pytest.approx(uninterrupted.losses(), rel=1e-4, abs=2e-5)
+    assert stopped.parse_losses() + resumed.parse_losses() == pytest.approx(
+        uninterrupted.parse_losses(), rel=1e-4, abs=2e-5
+    )
 
 
 def test_no_image_is_trained_twice_when_the_number_of_ranks_changes_within_an_epoch(
@@ -67,7 +69,7 @@ def test_compressed_gradients_train_as_well(
         RANKS, "digits", ["--epochs", "1", "--log-every", "1", "--gradient-compression", method], channels
     )
     assert end.exit_code == 0, end.messages
-    losses, plain = end.losses(), uninterrupted.losses()[:STEPS_PER_EPOCH]
+    losses, plain = end.parse_losses(), uninterrupted.parse_losses()[:STEPS_PER_EPOCH]
     assert losses[:exact_steps] == pytest.approx(plain[:exact_steps], rel=1e-4)
     assert losses != plain, "the gradients were not compressed"
     assert sum(losses[-20:]) == pytest.approx(sum(plain[-20:]), rel=0.15)

@@ -20,7 +20,7 @@ TENANTS = (Tenant(namespaces=("*",), roles=(ROLE,), buckets=(BucketGrant(name="t
 HOUR = 3600.0
 
 
-def lived(wire: Wire, life: Life) -> None:
+def run_life(wire: Wire, life: Life) -> None:
     """Run a scenario with one operator, which lets jobs use one role and one bucket."""
     run_scenario_on(partial(Site, wire, admit=partial(tenancy.check_tenancy, tenants=TENANTS, default_region="")), life)
 
@@ -52,7 +52,7 @@ def test_what_sagemaker_refuses_opens_no_door(wire: Wire) -> None:
         await site.wait_until(lambda: site.get_phase() == "Succeeded")
         assert roles_used(site) == {ROLE}
 
-    lived(wire, life)
+    run_life(wire, life)
 
 
 def test_an_unobserved_change_between_suspension_and_resumption_is_not_admitted_either(wire: Wire) -> None:
@@ -67,7 +67,7 @@ def test_an_unobserved_change_between_suspension_and_resumption_is_not_admitted_
         assert roles_used(site) == {ROLE}
         assert list(site.service.get_jobs().by_name) == [NAME]
 
-    lived(wire, life)
+    run_life(wire, life)
 
 
 def test_what_is_not_allowed_any_more_hides_nothing_else(wire: Wire) -> None:
@@ -79,7 +79,7 @@ def test_what_is_not_allowed_any_more_hides_nothing_else(wire: Wire) -> None:
         await site.wait_until(lambda: "role is not allowed" in site.find_condition("Accepted")[2])
         assert site.find_condition("Scheduled")[:2] == ("False", "TrainingJobExists")
 
-    lived(wire, life)
+    run_life(wire, life)
 
 
 def test_a_job_that_runs_goes_on_when_less_is_allowed(wire: Wire) -> None:
@@ -91,7 +91,7 @@ def test_a_job_that_runs_goes_on_when_less_is_allowed(wire: Wire) -> None:
         await site.wait_until(lambda: site.get_phase() == "Succeeded")
         assert site.find_condition("Accepted")[0] == "True"
 
-    lived(wire, life)
+    run_life(wire, life)
 
 
 def test_what_runs_is_looked_at_where_it_was_made(wire: Wire) -> None:
@@ -107,7 +107,7 @@ def test_what_runs_is_looked_at_where_it_was_made(wire: Wire) -> None:
         assert site.operator is not None
         assert set(site.operator.aws._connections) == {HERE, THERE}
 
-    lived(wire, life)
+    run_life(wire, life)
 
 
 def test_a_role_that_is_not_allowed_is_not_even_asked_whether_something_runs(wire: Wire) -> None:
@@ -124,7 +124,7 @@ def test_a_role_that_is_not_allowed_is_not_even_asked_whether_something_runs(wir
         assert site.operator is not None
         assert not any(place.assume_role_arn for place in site.operator.aws._connections)
 
-    lived(wire, life)
+    run_life(wire, life)
 
 
 def test_who_puts_the_finalizer_on_a_refused_job_and_deletes_it_borrows_no_role(wire: Wire) -> None:
@@ -137,4 +137,4 @@ def test_who_puts_the_finalizer_on_a_refused_job_and_deletes_it_borrows_no_role(
         assert site.operator is not None
         assert not any(place.assume_role_arn for place in site.operator.aws._connections)
 
-    lived(wire, life)
+    run_life(wire, life)

@@ -116,7 +116,7 @@ def test_a_wrong_status_is_corrected(wire: Wire, record: dict[str, Any]) -> None
 def test_an_old_status_that_was_restored_leaves_no_training_job_running(wire: Wire, *, deletes: bool) -> None:
     async def life(site: Site) -> None:
         before = await second_attempt(site)
-        site.stored.wipe("vit")
+        site.stored.remove_status("vit")
         site.stored.forge("vit", [TRAINING_JOB_FINALIZER], **before)
         site.kill_operator()
         if deletes:
@@ -150,7 +150,7 @@ def test_a_training_job_goes_on_when_its_status_is_wiped(wire: Wire, attempts: i
             await second_attempt(site)
         if dies:
             site.kill_operator()
-        site.stored.wipe("vit")
+        site.stored.remove_status("vit")
         await site.wait_until(lambda: site.get_phase() == "Running")
         assert site.record().attempt == attempts
         assert len(site.service.get_jobs().by_name) == attempts
@@ -165,7 +165,7 @@ def test_a_suspended_job_whose_status_is_wiped_leaves_none_running(wire: Wire, *
         await trains(site)
         if dies:
             site.kill_operator()
-        site.stored.wipe("vit")
+        site.stored.remove_status("vit")
         site.stored.change("vit", suspend=True)
         await site.wait_until(lambda: site.get_phase() == "Suspended" and is_let_go(site))
         assert running(site) == []
@@ -186,7 +186,7 @@ def test_a_request_under_way_while_the_status_is_wiped_leaves_none_running(wire:
     async def life(site: Site) -> None:
         site.stored.create("vit", make_spec())
         await killed.wait()
-        site.stored.wipe("vit")
+        site.stored.remove_status("vit")
         if leaves == "suspend":
             site.stored.change("vit", suspend=True)
         if leaves == "delete":

@@ -124,7 +124,7 @@ def test_giving_up_always_says_what_a_person_can_do(wire: Wire, is_wiped: bool) 
         await _running(site)
         site.kill_operator()
         if is_wiped:
-            site.stored.wipe("vit")
+            site.stored.remove_status("vit")
         site.service.faults.chance = lambda _: Fault.UNKNOWN_CALLER
         site.stored.delete("vit")
         await _is_deleted(site)

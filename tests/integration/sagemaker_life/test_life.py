@@ -241,7 +241,7 @@ def test_a_training_job_that_no_status_tells_of_is_found_and_stopped(wire: Wire,
         site.stored.create("vit", make_spec(failurePolicy={"maxRestarts": earlier}))
         await site.wait_until(lambda: site.get_phase() == "Running" and site.record().attempt == earlier + 1)
         site.kill_operator()
-        site.stored.wipe("vit")
+        site.stored.remove_status("vit")
         site.stored.delete("vit")
         await site.wait_until(lambda: site.stored.read("vit") is None)
         (stopped,) = site.service.list_calls("StopTrainingJob")

@@ -48,7 +48,7 @@ def test_a_finalizer_that_came_back_tells_nothing_of_what_runs(wire: Wire) -> No
         await site.wait_until(lambda: site.get_phase() == "Running")
         site.stored.forge("vit", [])
         await site.wait_until(lambda: TRAINING_JOB_FINALIZER in finalizers(site))
-        site.stored.wipe("vit")
+        site.stored.remove_status("vit")
         site.stored.delete("vit")
         await site.wait_until(lambda: site.stored.read("vit") is None)
         assert set(stops(site)) == {NAME}
