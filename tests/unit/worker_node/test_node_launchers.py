@@ -50,7 +50,7 @@ def test_torchrun_wraps_the_command() -> None:
 
 
 def test_the_agent_forks_wrappers_and_starts_other_programs() -> None:
-    plain = a_node_context(a_plan("python", "train.py"))
+    plain = make_node_context(make_plan("python", "train.py"))
     warm = replace(plain, fork_server=ForkServer(7, "/run/muster/fork.sock", forks_ranks=True))
 
     def forked(launcher: str, context: NodeContext) -> tuple[str, ...] | None:
