@@ -18,7 +18,7 @@ from muster.clients.aws.training_jobs import TrainingJobs
 from muster.core.facts import Problem
 from muster.core.training_job.facts import FailureKind, Location, RequestFailure
 from muster.core.training_job.name import build_name_prefix, build_training_job_name, parse_attempt
-from muster.diagnose.sagemaker.request_failures import build_request_failure, count_tries
+from muster.diagnose.sagemaker.request_failures import add_tries, build_request_failure
 from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import AlreadyExists, AwsError, NotFound, Unavailable
 from muster.render.sagemaker.request.identity import has_job_tags
@@ -124,7 +124,7 @@ class TrainingJobActions:
         return True
 
     def _record_failure(self, job_state: JobState, request_failure: RequestFailure) -> None:
-        job_state.request_failure = count_tries(request_failure, job_state.request_failure)
+        job_state.request_failure = add_tries(request_failure, job_state.request_failure)
 
 
 async def _apply_if_owned(

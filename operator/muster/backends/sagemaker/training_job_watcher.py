@@ -13,7 +13,7 @@ from muster.clients.aws.training_job_poller import Watch
 from muster.core.facts import Problem
 from muster.core.training_job.facts import FailureKind, Location, RequestFailure, TrainingJob
 from muster.core.training_job.problems import MIN_REPORTED_TRIES
-from muster.diagnose.sagemaker.request_failures import build_request_failure, count_tries
+from muster.diagnose.sagemaker.request_failures import add_tries, build_request_failure
 from muster.diagnose.sagemaker.training_job_facts import convert_description
 from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import AlreadyExists, AwsError, NotFound
@@ -135,7 +135,7 @@ class TrainingJobWatcher:
         try:
             tags = await self.aws.training_jobs(aws_access).tags(arn)
         except AwsError as error:
-            job_state.tags_failure = count_tries(build_request_failure(error, self.clock()), job_state.tags_failure)
+            job_state.tags_failure = add_tries(build_request_failure(error, self.clock()), job_state.tags_failure)
             return ObservedTrainingJob(observation_failure=job_state.tags_failure)
         job_state.tags_failure = None
         if has_job_tags(tags, target.uid, target.attempt):

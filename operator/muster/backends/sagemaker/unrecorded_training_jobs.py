@@ -14,7 +14,7 @@ from muster.core.facts import Problem
 from muster.core.training_job.attempt_state import CREATION_SECONDS
 from muster.core.training_job.backoff import compute_retry_time
 from muster.core.training_job.facts import FailureKind, RequestFailure
-from muster.diagnose.sagemaker.request_failures import build_request_failure, count_tries
+from muster.diagnose.sagemaker.request_failures import add_tries, build_request_failure
 from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import AwsError
 
@@ -89,4 +89,4 @@ class UnrecordedTrainingJobs:
         return True
 
     def _record_failure(self, job_state: JobState, request_failure: RequestFailure) -> None:
-        job_state.search_failure = count_tries(request_failure, job_state.search_failure)
+        job_state.search_failure = add_tries(request_failure, job_state.search_failure)
