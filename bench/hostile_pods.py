@@ -81,7 +81,7 @@ class Pods:
 
     def find(self, pod_uid: str) -> PodIdentity | None:
         """Return a member for any pod."""
-        return PodIdentity(job_uid(pod_uid), 0, 0)
+        return PodIdentity(make_job_uid(pod_uid), 0, 0)
 
 
 def read_memory_mib() -> float:
@@ -98,7 +98,7 @@ async def serve(pipe: multiprocessing.connection.Connection, pods: Sequence[str]
     verifier = TokenVerifier(ISSUER, TOKEN_AUDIENCE, read_keys(issuer.make_jwks()))
     store = RankStore()
     for pod in pods:
-        store.register_job(JobShape(job_uid(pod), 1, RANKS, now - 60.0))
+        store.register_job(JobShape(make_job_uid(pod), 1, RANKS, now - 60.0))
     collector = Collector(store=store, verifier=verifier, directory=Pods(), certificate=certificate, clock=time.time)
     url = await collector.start(HOST)
     collector.start_leading(lambda: True)

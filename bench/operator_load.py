@@ -94,8 +94,8 @@ def make_resource(number: int, size: Size, created: str, *, suspended: bool) -> 
 def make_pod(job: Job, node: int, created: str) -> Object:
     """Return the running pod of a node."""
     body = dict(render.render_pod(job, node, 0, SETTING))
-    body["metadata"] = {**_fields(body, "metadata"), "uid": f"{job.metadata.uid}-{node}", "resourceVersion": "1"}
-    body["spec"] = {**_fields(body, "spec"), "nodeName": f"machine-{node}"}
+    body["metadata"] = {**_get_fields(body, "metadata"), "uid": f"{job.metadata.uid}-{node}", "resourceVersion": "1"}
+    body["spec"] = {**_get_fields(body, "spec"), "nodeName": f"machine-{node}"}
     body["status"] = {
         "phase": "Running",
         "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": created}],

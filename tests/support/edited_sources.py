@@ -14,7 +14,7 @@ def pack_source(texts: Mapping[str, str]) -> EditedSource:
     """Return the source with these files."""
     archive = io.BytesIO()
     pack_files(make_members(make_files(texts)), archive)
-    return source_of(archive.getvalue())
+    return make_source(archive.getvalue())
 
 
 def make_source(archive: bytes) -> EditedSource:

@@ -33,8 +33,8 @@ def read_archive(archive: BinaryIO, field: str) -> dict[str, SourceFile]:
         with gzip.GzipFile(fileobj=archive) as unpacked, _open_tar(_LimitedReader(unpacked, field)) as members:
             for count, member in enumerate(members):
                 if count > 2 * MAX_FILES:
-                    raise make_source_refused_error(origin, f"the archive has more than {MAX_FILES} files")
-                path = _check_path(member, origin)
+                    raise make_source_refused_error(field, f"the archive has more than {MAX_FILES} files")
+                path = _check_path(member, field)
                 if member.isdir():
                     continue
                 # Check the size before reading, because a kilobyte of an archive may expand to a terabyte.
@@ -42,11 +42,11 @@ def read_archive(archive: BinaryIO, field: str) -> dict[str, SourceFile]:
                 check_bytes(size, field)
                 content = members.extractfile(member)
                 if path in files or content is None:
-                    raise make_source_refused_error(origin, f"{quote(path)} occurs twice in the archive")
+                    raise make_source_refused_error(field, f"{quote(path)} occurs twice in the archive")
                 files[path] = SourceFile(content.read(), executable=bool(member.mode & 0o100))
     except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
-        raise make_source_refused_error(origin, f"the file is not a complete .tar.gz archive ({error})") from None
-    check_files(files, origin)
+        raise make_source_refused_error(field, f"the file is not a complete .tar.gz archive ({error})") from None
+    check_files(files, field)
     return files
 
 
@@ -75,10 +75,10 @@ def _check_path(member: tarfile.TarInfo, field: str) -> str:
     if member.isdir():
         return path
     if not member.isreg():
-        raise make_source_refused_error(origin, f"{quote(path)} is a link or a device; replace it with a regular file")
+        raise make_source_refused_error(field, f"{quote(path)} is a link or a device; replace it with a regular file")
     problem = file_paths.find_path_problem(path)
     if problem is not None:
-        raise make_source_refused_error(origin, f"{quote(path)}: {problem}")
+        raise make_source_refused_error(field, f"{quote(path)}: {problem}")
     return path
 
 

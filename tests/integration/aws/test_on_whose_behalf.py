@@ -23,7 +23,7 @@ from muster.clients.aws.client import Aws
 from muster.clients.aws.job_logs import JobLogs
 from muster.core.training_job.decide import CreateTrainingJob
 from muster.core.training_job.name import build_training_job_name
-from muster.objects.aws.place import Place
+from muster.objects.aws.access import AwsAccess
 from muster.render.sagemaker.request.identity import make_job_tags
 from support.training_job_requests import training_job_request
 
@@ -50,7 +50,7 @@ class Prepared:
     def __init__(self) -> None:
         self.aws_accesses: list[AwsAccess] = []
 
-    async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
+    async def prepare(self, job: Job, attempt: int, place: AwsAccess) -> Mapping[str, object]:
         self.places.append(place)
         tags = [{"Key": key, "Value": value} for key, value in make_job_tags(job, attempt)]
         return training_job_request(build_training_job_name(job.metadata, attempt), Tags=tags)

@@ -57,9 +57,9 @@ def test_snapshots_are_brought_and_go_along(s3: S3Client, tmp_path: Path, depend
     _old(folders.checkpoints / "a" / "2.pt", "2")
     (folders.checkpoints / "a" / "3.pt").write_text("half of it")
     node_sync.upload_checkpoints()
-    assert contents(s3, "data", "ckpt/") == {"ckpt/a/1.pt": b"1", "ckpt/a/2.pt": b"2"}
+    assert read_objects(s3, "data", "ckpt/") == {"ckpt/a/1.pt": b"1", "ckpt/a/2.pt": b"2"}
     node_sync.upload_all()
-    assert contents(s3, "data", "ckpt/")["ckpt/a/3.pt"] == b"half of it"
+    assert read_objects(s3, "data", "ckpt/")["ckpt/a/3.pt"] == b"half of it"
 
 
 def test_what_is_kept_already_is_not_uploaded_again(
@@ -77,7 +77,7 @@ def test_what_is_kept_already_is_not_uploaded_again(
     assert said == []
     assert s3.head_object(Bucket="data", Key="ckpt/1.pt")["LastModified"] == kept
     _node_sync(tmp_path, dependencies, StoragePlan("vit", 1, checkpoint="s3://data/other"))[0].upload_all()
-    assert contents(s3, "data", "other/") == {"other/1.pt": b"1"}
+    assert read_objects(s3, "data", "other/") == {"other/1.pt": b"1"}
 
 
 def test_ranks_that_start_anew_see_what_the_other_nodes_wrote(
@@ -144,7 +144,7 @@ def test_results_are_kept_below_the_jobs_name(s3: S3Client, tmp_path: Path, depe
     (folders.model / "token").symlink_to("/etc/hostname")
     (folders.output / "failure").write_text("f")
     node_sync.upload_all()
-    assert contents(s3, "data") == {
+    assert read_objects(s3, "data") == {
         "out/vit/model/best.pt": b"m",
         "out/vit/model/x/model.pt": b"m",
         "out/vit/output/failure": b"f",
@@ -217,7 +217,7 @@ def test_a_read_only_location_is_an_error_before_the_ranks_start(
 
 def test_trying_to_write_leaves_nothing(s3: S3Client, tmp_path: Path, dependencies: StorageDependencies) -> None:
     download_node(KEPT, 0, make_node_folders(tmp_path), None, dependencies)
-    assert contents(s3, "data") == {}
+    assert read_objects(s3, "data") == {}
     assert s3.list_multipart_uploads(Bucket="data").get("Uploads", []) == []
 
 

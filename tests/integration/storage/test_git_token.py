@@ -40,7 +40,7 @@ class Hosted:
 
 @pytest.fixture
 def hosted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosted]:
-    name = commit(new_repository(tmp_path / "repositories" / "code.git"), {"train.py": "print(1)\n"})
+    name = commit(create_repository(tmp_path / "repositories" / "code.git"), {"train.py": "print(1)\n"})
     certificate = issue_certificate(("127.0.0.1",), time.time(), 86400.0)
     authority = tmp_path / "authority.pem"
     authority.write_text(certificate.authority)

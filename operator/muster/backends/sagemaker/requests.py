@@ -26,7 +26,6 @@ from muster.clients.aws.threads import in_own_thread
 from muster.core.training_job.name import build_training_job_name
 from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import AccessDenied, NotFound, Unavailable
-from muster.objects.aws.place import Place
 from muster.render.sagemaker.image_facts import load_image_facts
 from muster.render.sagemaker.request.identity import make_job_tags
 from muster.render.sagemaker.request.render import render_request
@@ -114,7 +113,7 @@ class RequestPreparer:
         role = get_sagemaker_block(job.spec).role or ""
         name = build_training_job_name(job.metadata, attempt)
         # Use the configured role's account, even if the operator's credentials have changed.
-        settings = RequestSettings(place.region, parse_account_id(role), name, tags=make_job_tags(job, attempt))
+        settings = RequestSettings(aws_access.region, parse_account_id(role), name, tags=make_job_tags(job, attempt))
         rendered: TrainingRequest = render_request(job, settings, load_image_facts())
         if rendered.archive is None:
             return rendered.body
@@ -193,8 +192,8 @@ class RequestPreparer:
         if not is_shared:
             await self._send_bytes(archive.uri, file, packed.checksum, archive.kms_key, aws_access)
             return rendered.body
-        if not await self._is_uploaded(shared, packed.checksum, place):
-            await self._send_bytes(shared, file, packed.checksum, archive.kms_key, place)
+        if not await self._is_uploaded(shared, packed.checksum, aws_access):
+            await self._send_bytes(shared, file, packed.checksum, archive.kms_key, aws_access)
         return replace_uri(rendered.body, archive.uri, shared)
 
     async def _is_uploaded(self, uri: str, checksum: str, aws_access: AwsAccess) -> bool:

@@ -94,7 +94,7 @@ class Elector:
     def _send_state(self, leader_elector: LeaderElector) -> None:
         self.main.send_state(leader_elector.held_until, leader_elector.holder)
 
-    async def _send_state_repeatedly(self, leadership: Leadership) -> None:
+    async def _send_state_repeatedly(self, leader_elector: LeaderElector) -> None:
         # No event reports that the Lease has expired: check it repeatedly.
         while True:
             await asyncio.sleep(POLL_SECONDS)

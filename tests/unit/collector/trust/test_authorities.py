@@ -17,7 +17,6 @@ from muster.collector.trust.authorities import (
     rotate_authorities,
 )
 from muster.collector.trust.certificate import Authority, make_authority, sign_certificate
-from support.searches import examples
 from unit.collector.trust.test_certificate import shake_hands
 
 DAY = 24 * 3600.0
