@@ -75,7 +75,7 @@ class RemoteRankGroup:
             os.close(descriptor)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def credentials(self, job: str = JOB, attempt: int = 1) -> Credentials:
+    def make_credentials(self, job: str = JOB, attempt: int = 1) -> Credentials:
         return derive_credentials(self.seed, job, attempt)
 
     def call(self, *arguments: str) -> RunningClient:

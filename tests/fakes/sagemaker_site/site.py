@@ -115,7 +115,7 @@ class Operator:
             backends={"Kubernetes": NodeJobs(_NoPods(), 1), "SageMaker": life},
             store=RankStore(),
             status_writer=StatusWriterDependencies(
-                client, WriteBudget(), self.site.now, StatusPublisher(events), lambda: True
+                client, WriteBudget(), self.site.get_now, StatusPublisher(events), lambda: True
             ),
             apply_defaults=partial(apply_defaults, config=OperatorConfig()),
             admit=self.site.admit,

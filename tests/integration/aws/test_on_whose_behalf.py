@@ -25,7 +25,7 @@ from muster.core.training_job.decide import CreateTrainingJob
 from muster.core.training_job.name import build_training_job_name
 from muster.objects.aws.access import AwsAccess
 from muster.render.sagemaker.request.identity import make_job_tags
-from support.training_job_requests import training_job_request
+from support.training_job_requests import make_training_job_request
 
 ROLE = "arn:aws:iam::444455556666:role/training"
 
@@ -50,10 +50,10 @@ class Prepared:
     def __init__(self) -> None:
         self.aws_accesses: list[AwsAccess] = []
 
-    async def prepare(self, job: Job, attempt: int, place: AwsAccess) -> Mapping[str, object]:
-        self.places.append(place)
+    async def prepare(self, job: Job, attempt: int, aws_access: AwsAccess) -> Mapping[str, object]:
+        self.aws_accesses.append(aws_access)
         tags = [{"Key": key, "Value": value} for key, value in make_job_tags(job, attempt)]
-        return training_job_request(build_training_job_name(job.metadata, attempt), Tags=tags)
+        return make_training_job_request(build_training_job_name(job.metadata, attempt), Tags=tags)
 
 
 @pytest.fixture

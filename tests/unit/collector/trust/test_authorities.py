@@ -17,6 +17,7 @@ from muster.collector.trust.authorities import (
     rotate_authorities,
 )
 from muster.collector.trust.certificate import Authority, make_authority, sign_certificate
+from support.searches import choose_example_count
 from unit.collector.trust.test_certificate import shake_hands
 
 DAY = 24 * 3600.0

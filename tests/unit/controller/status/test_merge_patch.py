@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fakes.api_server import merge_patch
 from muster.api.document import JSON
 from muster.controller.status.merge_patch import make_merge_patch
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fakes.api_server import ApiServer, served
+from fakes.api_server import ApiServer, lose_response, make_failure, served
 from muster.api.status.status import Progress, Status
 from muster.clients.kubernetes.client import Client
 from muster.controller.status.write_budget import WriteBudget

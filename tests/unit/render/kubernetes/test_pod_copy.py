@@ -8,6 +8,7 @@ from muster.api.document import JSON
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_copy import copy_pod
 from muster.render.kubernetes.render import render_pod
+from support.searches import choose_example_count
 from unit.render.kubernetes.cluster_jobs import SETTING, cluster_job, with_trainer
 
 CLAIM: Fields = {"persistentVolumeClaim": {"claimName": "data"}}

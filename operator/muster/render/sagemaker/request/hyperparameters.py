@@ -73,7 +73,7 @@ def _make_model_dir(
         return {"model_dir": framework.model_dir}
     if fields.get(MPI_ENABLED) is True:
         return {"model_dir": _MODEL_FOLDER}
-    return {"model_dir": join_uri(get_output_uri(spec, settings), settings.training_job, "model")}
+    return {"model_dir": join_uri(get_output_uri(spec, settings), settings.training_job_name, "model")}
 
 
 def _encode(fields: Mapping[str, JSON]) -> dict[str, str]:
