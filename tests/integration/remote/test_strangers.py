@@ -83,8 +83,8 @@ def test_the_rank_groups_own_certificate_is_believed(rank_group: RemoteRankGroup
 def test_other_certificates_are_not(rank_group: RemoteRankGroup, who: str) -> None:
     credentials = {
         "nobody": None,
-        "another job": rank_group.credentials(job="7a1f0000-0000-4000-8000-000000000002"),
-        "an older attempt": rank_group.credentials(attempt=0),
+        "another job": rank_group.make_credentials(job="7a1f0000-0000-4000-8000-000000000002"),
+        "an older attempt": rank_group.make_credentials(attempt=0),
         "another cluster": derive_credentials(bytes(32), JOB, 1),
     }[who]
     assert not runs(rank_group, client(rank_group, credentials))
