@@ -151,7 +151,7 @@ def run_honest(pipe: multiprocessing.connection.Connection, site: Site, seconds:
             for name, client in (("kept", open_client), ("new", new_client)):
                 started = time.monotonic()
                 try:
-                    client.report(make_report(HONEST, 8, (), 2 * sequence + (name == "new")))
+                    client.send_report(make_report(HONEST, 8, (), 2 * sequence + (name == "new")))
                 except CollectorUnavailable as error:
                     failures.append(f"{name}: {error}")
                 latencies_by_name[name].append(time.monotonic() - started)

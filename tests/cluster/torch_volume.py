@@ -46,7 +46,7 @@ def merge_paths(env: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def folders() -> tuple[str, ...]:
-    """Folders of modules: this environment's own, and those that it borrows (muster_dev/borrow_torch.py)."""
+    """Folders of modules: this environment's own, and those that it borrows (muster_dev/installed_torch.py)."""
     own = [folder for folder in site.getsitepackages() if Path(folder).is_dir()]
     borrowed = [folder for folder in sys.path if Path(folder).name in {"site-packages", "dist-packages"}]
     return tuple(dict.fromkeys([*own, *borrowed]))

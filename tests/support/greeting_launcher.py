@@ -19,7 +19,9 @@ class GreetingLauncher(Launcher):
         rank_environment = {**environment, **world, "LOCAL_RANK": "0"}
         script = 'echo "$0 ' + " ".join(context.plan.launcher_args) + '"; "$@"'
         return [
-            ProcessSpec("greeting", ("sh", "-c", script, "hello", *commands.wrapper_command(context)), rank_environment)
+            ProcessSpec(
+                "greeting", ("sh", "-c", script, "hello", *commands.build_wrapper_command(context)), rank_environment
+            )
         ]
 
     def split_command(self, plan: Plan, words: Tuple[str, ...]) -> Tuple[Tuple[Tuple[str, str], ...], Tuple[str, ...]]:

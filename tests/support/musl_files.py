@@ -60,5 +60,5 @@ def _find_ninja(scratch: Path) -> Path:
     target = ("--python-platform", f"{platform.machine()}-unknown-linux-musl", "--python", sys.executable)
     command = [str(fetch_uv.find_uv()), "pip", "install", "--quiet", "--no-deps", "--require-hashes", *target]
     command += ["--target", str(scratch / "ninja"), "-r", str(_LOCKED)]
-    subprocess.run(command, check=True, env=fetch_uv.uv_environment())
+    subprocess.run(command, check=True, env=fetch_uv.build_uv_environment())
     return scratch / "ninja" / "bin" / "ninja"

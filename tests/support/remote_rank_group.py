@@ -22,7 +22,7 @@ from muster_worker.launchers.environment import NodeContext
 from muster_worker.machine import processes
 from muster_worker.network.library_interfaces import Network
 from muster_worker.network.port import hold_port
-from muster_worker.remote.program import program_path
+from muster_worker.remote.program import get_program_path
 from muster_worker.remote.remote_commands import RemoteCommands
 from muster_worker.sagemaker.container import Host
 
@@ -61,7 +61,7 @@ class RemoteRankGroup:
         return self
 
     def __exit__(self, *error: object) -> None:
-        while processes.signal_all(processes.list_descendants(), signal.SIGKILL):
+        while processes.signal_processes(processes.list_descendants(), signal.SIGKILL):
             processes.reap()
         for remote_commands in self.remote_commands:
             remote_commands.close()
@@ -84,7 +84,7 @@ class RemoteRankGroup:
         outputs = [self.folder / f"{self._called}.{name}" for name in ("out", "err")]
         with outputs[0].open("wb") as out, outputs[1].open("wb") as err:
             process = subprocess.Popen(
-                [program_path(str(self.folder / "0")), *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err
+                [get_program_path(str(self.folder / "0")), *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err
             )
         process.returncode = 0  # the event loop of this process reaps the program
         return RunningClient(process.pid, *outputs)

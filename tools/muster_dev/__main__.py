@@ -15,15 +15,15 @@ NEWER_PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14")
 def main() -> int:
     """Run the command that `sys.argv` names; return the exit code."""
     if sys.version_info < (3, 11):  # noqa: UP036 - report an older Python
-        print(old_python_message(), file=sys.stderr)
+        print(describe_old_python(), file=sys.stderr)
         return 2
-    from muster_dev import check, generated, image_facts, lock, setup  # noqa: PLC0415 - an older Python can't read them
+    from muster_dev import check, generated_files, image_facts, lock, setup  # noqa: PLC0415 - an older Python can't read them
 
     commands = {
         "setup": setup.main,
         "lock": lock.main,
         "check": check.main,
-        "generate": generated.main,
+        "generate": generated_files.main,
         "image-facts": image_facts.main,
     }
     name = sys.argv[1] if len(sys.argv) > 1 else ""
@@ -33,7 +33,7 @@ def main() -> int:
     return commands[name](sys.argv[2:])
 
 
-def old_python_message() -> str:
+def describe_old_python() -> str:
     """Return the error message for an old Python. It names a newer Python on this machine if there is one."""
     available = [name for name in NEWER_PYTHONS if shutil.which(name)]
     remedy = (

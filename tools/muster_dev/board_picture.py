@@ -56,13 +56,13 @@ def main() -> None:
     console = Console(
         file=io.StringIO(), record=True, width=WIDTH, height=HEIGHT, force_terminal=True, legacy_windows=False
     )
-    console.print(draw_board(_running(), WIDTH, HEIGHT))
+    console.print(draw_board(_build_running_view(), WIDTH, HEIGHT))
     console.print(Text("\n$ kill -9 24976\n", style="dim"))
-    console.print(draw_board(_killed(), WIDTH, HEIGHT))
+    console.print(draw_board(_build_killed_view(), WIDTH, HEIGHT))
     sys.stdout.write(console.export_svg(title="make demo", theme=SVG_EXPORT_THEME, code_format=SVG, unique_id="board"))
 
 
-def _running() -> View:
+def _build_running_view() -> View:
     status = Status(
         phase="Running",
         message="4 of 4 ranks run; step 194, 19 steps/s",
@@ -71,10 +71,10 @@ def _running() -> View:
         ),
         progress=Progress(step=194, steps_per_second=19.0, metrics=METRICS),
     )
-    return View("digits", PROCS, status, 22, _facts((195, 194, 195, 196), MEMORY))
+    return View("digits", PROCS, status, 22, _build_facts((195, 194, 195, 196), MEMORY))
 
 
-def _killed() -> View:
+def _build_killed_view() -> View:
     status = Status(
         phase="Failed",
         message="Rank 2 on digits-1 was killed by SIGKILL at step 211; 3 others were in backward",
@@ -88,15 +88,15 @@ def _killed() -> View:
             ),
             details=(
                 RankDetail(rank=2, node=1, state="Failed", signal=9, reason="RankKilled"),
-                *(_stopped(rank) for rank in (0, 1, 3)),
+                *(_build_stopped_rank(rank) for rank in (0, 1, 3)),
             ),
         ),
         progress=Progress(step=211, metrics=METRICS),
     )
-    return View("digits", PROCS, status, 24, _facts((211, 211, 211, 211), (None,) * 4))
+    return View("digits", PROCS, status, 24, _build_facts((211, 211, 211, 211), (None,) * 4))
 
 
-def _stopped(rank: int) -> RankDetail:
+def _build_stopped_rank(rank: int) -> RankDetail:
     return RankDetail(
         rank=rank,
         node=rank // PROCS,
@@ -107,7 +107,7 @@ def _stopped(rank: int) -> RankDetail:
     )
 
 
-def _facts(steps: Sequence[int], memory: Sequence[int | None]) -> JobFacts:
+def _build_facts(steps: Sequence[int], memory: Sequence[int | None]) -> JobFacts:
     nodes = []
     for node in range(len(steps) // PROCS):
         ranks = range(node * PROCS, (node + 1) * PROCS)

@@ -41,4 +41,4 @@ def install_folder(name: str, lock: str) -> Path:
 def _install(lock: Path, folder: Path) -> None:
     command = [str(fetch_uv.find_uv()), "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
     command += ["--python", sys.executable]
-    subprocess.run([*command, "--target", folder, "-r", lock], check=True, env=fetch_uv.uv_environment())
+    subprocess.run([*command, "--target", folder, "-r", lock], check=True, env=fetch_uv.build_uv_environment())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from muster_dev import agent, generated, lock, package, purity, tree
+from muster_dev import agent_checks, file_checks, generated_files, lock, package_checks, purity
 from muster_dev.paths import BIN, ROOT
 
 
@@ -30,7 +30,7 @@ class Result:
     seconds: float
 
 
-def program_check(*command: str) -> Callable[[], Sequence[str]]:
+def build_program_check(*command: str) -> Callable[[], Sequence[str]]:
     """Return a check that runs a program of .venv. If the program fails, its output is the problem."""
 
     def run() -> Sequence[str]:
@@ -47,26 +47,26 @@ STAND_IN_VERMIN_OPTIONS = ("-q", "-t=3.9-", "--no-tips", "--violations", "operat
 
 CHECKS = (
     # The checks run in parallel. Start the slowest one first.
-    Check("types are strict (mypy)", program_check("mypy", "--no-error-summary")),
+    Check("types are strict (mypy)", build_program_check("mypy", "--no-error-summary")),
     Check(
         "format (ruff; `make format` repairs it)",
-        program_check("ruff", "format", "--check", "--output-format=concise", "."),
+        build_program_check("ruff", "format", "--check", "--output-format=concise", "."),
     ),
-    Check("lint (ruff)", program_check("ruff", "check", "--no-cache", "--quiet", "--output-format=concise", ".")),
-    Check("imports go one way (import-linter)", program_check("lint-imports", "--no-cache", "--no-logo")),
+    Check("lint (ruff)", build_program_check("ruff", "check", "--no-cache", "--quiet", "--output-format=concise", ".")),
+    Check("imports go one way (import-linter)", build_program_check("lint-imports", "--no-cache", "--no-logo")),
     Check("pure folders use no clock, randomness, environment or I/O", purity.find_violations),
-    Check("the agent imports only the standard library", agent.find_foreign_imports),
-    Check("the agent's code is Python 3.8 (vermin)", program_check("vermin", *agent.VERMIN_OPTIONS)),
+    Check("the agent imports only the standard library", agent_checks.find_foreign_imports),
+    Check("the agent's code is Python 3.8 (vermin)", build_program_check("vermin", *agent_checks.VERMIN_OPTIONS)),
     Check(
         "what runs in launch scripts' processes is Python 3.9 (vermin)",
-        program_check("vermin", *STAND_IN_VERMIN_OPTIONS),
+        build_program_check("vermin", *STAND_IN_VERMIN_OPTIONS),
     ),
-    Check(f"the agent loads on {agent.describe_oldest_python()}", agent.check_oldest_python),
-    Check("generated files are current", generated.find_outdated_files),
+    Check(f"the agent loads on {agent_checks.describe_oldest_python()}", agent_checks.check_oldest_python),
+    Check("generated files are current", generated_files.find_outdated_files),
     Check("the lock is current", lock.find_outdated_files),
-    Check("the bare package is small", package.find_unwanted_packages),
-    Check("modules and functions are short", tree.find_long_code),
-    Check("no file names a machine's paths or a registry", tree.find_forbidden_texts),
+    Check("the bare package is small", package_checks.find_unwanted_packages),
+    Check("modules and functions are short", file_checks.find_long_code),
+    Check("no file names a machine's paths or a registry", file_checks.find_forbidden_texts),
 )
 
 

@@ -68,10 +68,10 @@ def read_pinned_version() -> str:
 
 def find_pip(scratch: Path) -> list[str]:
     """Return the command of this Python's pip, or else of pip in a temporary environment below `scratch`."""
-    if succeeds([sys.executable, "-m", "pip", "--version"]):
+    if does_succeed([sys.executable, "-m", "pip", "--version"]):
         return [sys.executable, "-m", "pip"]
     folder = scratch / "pip"
-    if succeeds([sys.executable, "-m", "venv", str(folder)]):
+    if does_succeed([sys.executable, "-m", "venv", str(folder)]):
         return [str(folder / "bin" / "python"), "-m", "pip"]
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     raise SetupError(
@@ -80,13 +80,13 @@ def find_pip(scratch: Path) -> list[str]:
     )
 
 
-def succeeds(command: list[str]) -> bool:
+def does_succeed(command: list[str]) -> bool:
     """Whether a command succeeds; its output is discarded."""
     return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
 
 @lru_cache(maxsize=1)
-def uv_environment() -> dict[str, str]:
+def build_uv_environment() -> dict[str, str]:
     """Return the environment for uv: a cache outside the checkout, and pip's settings unless uv has its own."""
     settings = {
         **read_pip_settings(),

@@ -61,42 +61,51 @@ class Field:
 def render_page(part: str) -> str:
     """Render the page of `spec` or `status`, with a table of its fields and a table for each field that has fields."""
     schema = build_spec_schema() if part == "spec" else build_status_schema()
-    top = [Field(f"{part}.{name}", child, name in _required_names(schema)) for name, child in _children(schema)]
+    top = [Field(f"{part}.{name}", child, name in _list_required_names(schema)) for name, child in _list_fields(schema)]
     sections = [(part, top)]
-    sections += [(field.path, list(_descendants(field))) for field in top if _has_fields(field.schema)]
+    sections += [(field.path, list(_list_descendants(field))) for field in top if _has_fields(field.schema)]
     text = [PAGES[part]]
     for title, fields in sections:
         text.append(f"## {title}\n")
-        text.append(_table(fields, defaults=part == "spec"))
+        text.append(_format_table(fields, defaults=part == "spec"))
         rules = [*([Field(part, schema, True)] if title == part else []), *fields]
-        text += _rules(rules)
+        text += _format_rules(rules)
     return "\n".join([*text, FOOTER]) + "\n"
 
 
-def _descendants(field: Field) -> Iterator[Field]:
+def _list_descendants(field: Field) -> Iterator[Field]:
     """Yield all fields below this one, in the order of the types."""
     schema, path = field.schema, field.path
     while (entry := _find_entry_schema(schema)) is not None:
         schema, path = entry[1], path + entry[0]
-    for name, child in _children(schema):
-        nested = Field(f"{path}.{name}", child, name in _required_names(schema))
+    for name, child in _list_fields(schema):
+        nested = Field(f"{path}.{name}", child, name in _list_required_names(schema))
         yield nested
-        yield from _descendants(nested)
+        yield from _list_descendants(nested)
 
 
-def _table(fields: Sequence[Field], *, defaults: bool) -> str:
+def _format_table(fields: Sequence[Field], *, defaults: bool) -> str:
     headings = ["field", "type", *(["default"] if defaults else []), "meaning", "limits"]
     rows = [headings, ["---"] * len(headings)]
     for field in fields:
-        default = [_default(field)] if defaults else []
-        rows.append([f"`{field.path}`", _type(field.schema), *default, _text(field.schema), _limits(field.schema)])
+        default = [_format_default(field)] if defaults else []
+        meaning, limits = _format_description(field.schema), _describe_limits(field.schema)
+        rows.append(
+            [
+                f"`{field.path}`",
+                _describe_type(field.schema),
+                *default,
+                meaning,
+                limits,
+            ]
+        )
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _type(schema: Schema) -> str:
+def _describe_type(schema: Schema) -> str:
     entry = _find_entry_schema(schema)
     if entry is not None:
-        return ("list of " if entry[0] == "[]" else "map of ") + _type(entry[1])
+        return ("list of " if entry[0] == "[]" else "map of ") + _describe_type(entry[1])
     if schema.get("x-kubernetes-int-or-string"):
         return "integer or string"
     if "type" not in schema:
@@ -104,32 +113,32 @@ def _type(schema: Schema) -> str:
     return {"date-time": "time"}.get(str(schema.get("format")), str(schema["type"]))
 
 
-def _default(field: Field) -> str:
+def _format_default(field: Field) -> str:
     if field.required:
         return "**required**"
-    return f"`{_literal(field.schema['default'])}`" if "default" in field.schema else "-"
+    return f"`{_format_literal(field.schema['default'])}`" if "default" in field.schema else "-"
 
 
-def _text(schema: Schema) -> str:
-    return _cell(str(schema.get("description", "")))
+def _format_description(schema: Schema) -> str:
+    return _escape_cell(str(schema.get("description", "")))
 
 
-def _limits(schema: Schema) -> str:
+def _describe_limits(schema: Schema) -> str:
     parts = []
     enum = schema.get("enum")
     if isinstance(enum, list):
-        parts.append("one of " + ", ".join(f"`{_literal(value)}`" for value in enum))
+        parts.append("one of " + ", ".join(f"`{_format_literal(value)}`" for value in enum))
     for unit, (minimum, maximum) in BOUNDS:
-        parts += _bounds(schema.get(minimum), schema.get(maximum), unit)
+        parts += _describe_bounds(schema.get(minimum), schema.get(maximum), unit)
     if "pattern" in schema:
         parts.append(f"matches `{str(schema['pattern']).replace('|', SEPARATOR)}`")
     entry = _find_entry_schema(schema)
-    if entry is not None and not _has_fields(entry[1]) and _limits(entry[1]) != "":
-        parts.append(f"each: {_limits(entry[1])}")
+    if entry is not None and not _has_fields(entry[1]) and _describe_limits(entry[1]) != "":
+        parts.append(f"each: {_describe_limits(entry[1])}")
     return "; ".join(parts)
 
 
-def _bounds(minimum: JSON, maximum: JSON, unit: str) -> list[str]:
+def _describe_bounds(minimum: JSON, maximum: JSON, unit: str) -> list[str]:
     if minimum is None and maximum is None:
         return []
     if maximum is None:
@@ -139,13 +148,15 @@ def _bounds(minimum: JSON, maximum: JSON, unit: str) -> list[str]:
     return [f"{minimum}{unit}" if minimum == maximum else f"{minimum} to {maximum}{unit}"]
 
 
-def _rules(fields: Sequence[Field]) -> list[str]:
+def _format_rules(fields: Sequence[Field]) -> list[str]:
     """Render the validation rules of these fields as a list. Each is an error message of the API server."""
-    parts = [f"- `{path}`: {_cell(sentence)}" for field in fields for path, sentence in _sentences(field)]
+    parts = [
+        f"- `{path}`: {_escape_cell(sentence)}" for field in fields for path, sentence in _list_rule_messages(field)
+    ]
     return ["Rules:\n", *(textwrap.fill(line, WIDTH, subsequent_indent="  ") for line in parts), ""] if parts else []
 
 
-def _sentences(field: Field) -> list[tuple[str, str]]:
+def _list_rule_messages(field: Field) -> list[tuple[str, str]]:
     """Return the path and message of each rule, including the rules of a list's items."""
     messages_by_path = []
     path, schema = field.path, field.schema
@@ -168,7 +179,7 @@ def _find_entry_schema(schema: Schema) -> tuple[str, Schema] | None:
     return None
 
 
-def _children(schema: Schema) -> list[tuple[str, Schema]]:
+def _list_fields(schema: Schema) -> list[tuple[str, Schema]]:
     properties = schema.get("properties")
     pairs = properties.items() if isinstance(properties, dict) else ()
     return [(name, child) for name, child in pairs if isinstance(child, dict)]
@@ -176,19 +187,19 @@ def _children(schema: Schema) -> list[tuple[str, Schema]]:
 
 def _has_fields(schema: Schema) -> bool:
     entry = _find_entry_schema(schema)
-    return bool(_children(schema)) or (entry is not None and _has_fields(entry[1]))
+    return bool(_list_fields(schema)) or (entry is not None and _has_fields(entry[1]))
 
 
-def _required_names(schema: Schema) -> list[str]:
+def _list_required_names(schema: Schema) -> list[str]:
     required = schema.get("required")
     return [str(name) for name in required] if isinstance(required, list) else []
 
 
-def _literal(value: JSON) -> str:
+def _format_literal(value: JSON) -> str:
     return value if isinstance(value, str) and value else json.dumps(value)
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     """Escape characters with a meaning in Markdown tables and HTML."""
     return text.replace("|", SEPARATOR).replace("<", "&lt;").replace("\n", " ").strip()
 

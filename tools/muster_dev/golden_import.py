@@ -1,6 +1,6 @@
-"""Prints the jobs that `muster import` makes of launch scripts. Tests compare them with the SageMaker SDK's requests.
+"""Prints the jobs that `muster import` builds from launch scripts.
 
-The output is a JSON object of the jobs' texts by path.
+Tests compare the jobs with the SageMaker SDK's requests. The output is a JSON object of the jobs' texts by path.
 """
 
 import contextlib
@@ -110,22 +110,22 @@ def to_source(value: JSON) -> str:
     fields = {key: item for key, item in value.items() if key != "__type__"}
     match value.get("__type__"):
         case "InstanceGroup":
-            return f"InstanceGroup({_arguments(fields)})"
+            return f"InstanceGroup({_format_arguments(fields)})"
         case "TrainingInput":
-            return f"TrainingInput({_arguments(_input_arguments(fields['config']))})"
+            return f"TrainingInput({_format_arguments(_convert_input_arguments(fields['config']))})"
     return f"{{{', '.join(f'{key!r}: {to_source(item)}' for key, item in value.items())}}}"
 
 
-def _arguments(fields: Mapping[str, JSON]) -> str:
+def _format_arguments(fields: Mapping[str, JSON]) -> str:
     return ", ".join(f"{name}={to_source(value)}" for name, value in fields.items())
 
 
-def _input_arguments(config: JSON) -> dict[str, JSON]:
+def _convert_input_arguments(config: JSON) -> dict[str, JSON]:
     """Return the arguments of TrainingInput for a part of the request."""
     result: dict[str, JSON] = {}
     for name, value in config.items() if isinstance(config, dict) else ():
         if isinstance(value, dict):
-            result.update(_input_arguments(value))
+            result.update(_convert_input_arguments(value))
         elif name != "S3DataType":
             result[_INPUT_ARGUMENTS[name]] = value
     return result

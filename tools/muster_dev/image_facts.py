@@ -36,9 +36,9 @@ ONE_LINE_DEPTH = 3  # deeper levels are on one line, so that each version has on
 
 def main(_: Sequence[str]) -> int:
     """Write the file."""
-    text = format_json(build_document(sagemaker_sdk.sdk_folder()))
+    text = format_json(build_document(sagemaker_sdk.install_sdk()))
     FILE.write_text(text, encoding="utf-8")
-    print(f"wrote {FILE.relative_to(ROOT)}: {len(text)} bytes, of {sagemaker_sdk.sdk_version()}")
+    print(f"wrote {FILE.relative_to(ROOT)}: {len(text)} bytes, of {sagemaker_sdk.read_sdk_version()}")
     return 0
 
 
@@ -56,7 +56,7 @@ def build_document(sdk: Path) -> dict[str, Any]:
     evaluators = {name: read_evaluator(sdk, sdk_name, registries) for name, sdk_name in EVALUATORS.items()}
     regions = sorted({region for accounts in registries.values() for group in accounts.values() for region in group})
     return {
-        "source": sagemaker_sdk.sdk_version(),
+        "source": sagemaker_sdk.read_sdk_version(),
         "domains": group_regions(sdk, regions),
         "registries": registries,
         **result,

@@ -108,7 +108,7 @@ def resolve(uv: Path, source: Path, options: Sequence[str], *, preferred: str) -
         command += ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
         command += [*options, "--output-file", str(output), str(source)]
         # uv reads groups from the current folder's pyproject.toml.
-        subprocess.run(command, check=True, env=fetch_uv.uv_environment(), cwd=ROOT)
+        subprocess.run(command, check=True, env=fetch_uv.build_uv_environment(), cwd=ROOT)
         return output.read_text(encoding="utf-8")
 
 

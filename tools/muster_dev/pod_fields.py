@@ -37,15 +37,15 @@ def main() -> int:
     while pending:
         name = pending.pop()
         if name not in types:
-            types[name] = _fields(name)
+            types[name] = _list_fields(name)
             pending += [word for kind in types[name].values() for word in re.findall(r"[A-Z]\w+", kind)]
-    json.dump({"kubernetes": _release(), "types": dict(sorted(types.items()))}, sys.stdout, indent=1)
+    json.dump({"kubernetes": _find_release(), "types": dict(sorted(types.items()))}, sys.stdout, indent=1)
     print()
     return 0
 
 
-def _fields(name: str) -> dict[str, str]:
-    model = _model(name)
+def _list_fields(name: str) -> dict[str, str]:
+    model = _find_model(name)
     kinds: dict[str, str] = model.__dict__["openapi_types"]
     names: dict[str, str] = model.__dict__["attribute_map"]
     return {
@@ -61,22 +61,22 @@ def _parse_type(name: str, field: str, kind: str) -> str:
         return UNTYPED.get((name, field), "anything")
     listed = re.fullmatch(r"List\[(\w+)\]", kind)
     if listed:
-        return f"[{_type_name(listed[1])}]"
+        return f"[{_convert_type_name(listed[1])}]"
     mapped = re.fullmatch(r"Dict\[str, (\w+)\]", kind)
-    return f"{{{_type_name(mapped[1])}}}" if mapped else _type_name(kind)
+    return f"{{{_convert_type_name(mapped[1])}}}" if mapped else _convert_type_name(kind)
 
 
-def _type_name(kind: str) -> str:
+def _convert_type_name(kind: str) -> str:
     return SCALARS.get(kind) or re.sub(r"^(?:V1|Core)(?:V1)?", "", kind)
 
 
-def _model(name: str) -> type:
+def _find_model(name: str) -> type:
     result: type = next(vars(models)[prefix + name] for prefix in ("V1", "CoreV1") if hasattr(models, prefix + name))
     return result
 
 
-def _release() -> str:
-    match = _RELEASE.search(sys.modules[_model(ROOT).__module__].__doc__ or "")
+def _find_release() -> str:
+    match = _RELEASE.search(sys.modules[_find_model(ROOT).__module__].__doc__ or "")
     if match is None:
         raise SystemExit("the client's docstring has no release of Kubernetes")
     return match[1]

@@ -30,7 +30,7 @@ IMPURE_NAMES = frozenset({
 def find_violations() -> Sequence[str]:
     """Return a message for each impure name in pure folders."""
     problems = []
-    for module in pure_folders():
+    for module in list_pure_folders():
         path = ROOT / "operator" / module.replace(".", "/")
         module_file = path.with_suffix(".py")
         files = [module_file] if module_file.is_file() else sorted(path.rglob("*.py"))
@@ -42,7 +42,7 @@ def find_violations() -> Sequence[str]:
     return problems
 
 
-def pure_folders() -> Sequence[str]:
+def list_pure_folders() -> Sequence[str]:
     """Return the packages in the import contract of pure folders."""
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     contracts = tools["importlinter"]["contracts"]
@@ -56,22 +56,23 @@ def find_impure_names(text: str) -> Sequence[tuple[int, str]]:
     problems_by_line: set[tuple[int, str]] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            for name, full, full_name in _imports(node):
+            for name, full, full_name in _list_imported_names(node):
                 imported[name] = full_name
-                problems_by_line |= {(node.lineno, impure_name) for impure_name in _impure(full)}
+                problems_by_line |= {(node.lineno, impure_name) for impure_name in _find_impure_prefixes(full)}
     for reference in ast.walk(tree):
         if isinstance(reference, ast.Attribute | ast.Name):
-            first, dot, rest = _dotted(reference).partition(".")
+            first, dot, rest = _build_dotted_name(reference).partition(".")
             if first in imported:
                 problems_by_line |= {
-                    (reference.lineno, impure_name) for impure_name in _impure(imported[first] + dot + rest)
+                    (reference.lineno, impure_name)
+                    for impure_name in _find_impure_prefixes(imported[first] + dot + rest)
                 }
             elif not rest and first in IMPURE_BUILTINS:
                 problems_by_line.add((reference.lineno, first))
     return sorted(problems_by_line)
 
 
-def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, str]]:
+def _list_imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, str]]:
     """Yield for each imported name: the name, the imported module or object, and the object that the name refers to."""
     for alias in node.names:
         if isinstance(node, ast.ImportFrom):
@@ -85,18 +86,18 @@ def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, str]
             yield first, alias.name, first
 
 
-def _impure(name: str) -> Iterator[str]:
+def _find_impure_prefixes(name: str) -> Iterator[str]:
     """Yield the name or its parent if it is impure."""
     parts = name.split(".")
     prefixes = (".".join(parts[: count + 1]) for count in range(len(parts)))
     yield from IMPURE_NAMES.intersection(prefixes)
 
 
-def _dotted(node: ast.expr) -> str:
+def _build_dotted_name(node: ast.expr) -> str:
     """Return the dotted name of an attribute or name that the code reads, such as `datetime.now`; otherwise ""."""
     if isinstance(node, ast.Name):
         return node.id if isinstance(node.ctx, ast.Load) else ""
     if isinstance(node, ast.Attribute):
-        above = _dotted(node.value)
+        above = _build_dotted_name(node.value)
         return above and f"{above}.{node.attr}"
     return ""

@@ -18,12 +18,12 @@ from muster_dev.paths import REQUIREMENTS
 LOCK = "sagemaker-sdk.txt"
 
 
-def sdk_folder() -> Path:
+def install_sdk() -> Path:
     """Return the folder with the SDK and its dependencies. Installs them if necessary."""
     return install_folder("sagemaker-sdk", LOCK)
 
 
-def sdk_version() -> str:
+def read_sdk_version() -> str:
     """Return the SDK's version, such as "sagemaker 2.257.7"."""
     match = re.search(r"^sagemaker==(\S+)", (REQUIREMENTS / LOCK).read_text(encoding="utf-8"), re.MULTILINE)
     if match is None:
@@ -44,16 +44,16 @@ def run_script(script: Path, input_text: str) -> str:
             input=input_text,
             stdout=subprocess.DEVNULL,
             text=True,
-            env=sdk_environment(),
+            env=build_sdk_environment(),
         )
         return written.read()
 
 
-def sdk_environment() -> dict[str, str]:
+def build_sdk_environment() -> dict[str, str]:
     """Return the environment of the SDK's processes."""
     return {
         "PATH": os.defpath,
-        "PYTHONPATH": str(sdk_folder()),
+        "PYTHONPATH": str(install_sdk()),
         "SAGEMAKER_SUPPRESS_V2_WARNING": "1",
         # The credentials are invalid, and the configuration files of this machine's user are not read.
         "AWS_ACCESS_KEY_ID": "nobody",

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from muster_dev import borrow_torch, fetch_uv
-from muster_dev.borrow_torch import Torch
+from muster_dev import fetch_uv, installed_torch
+from muster_dev.installed_torch import Torch
 from muster_dev.lock import split_entries
 from muster_dev.messages import SetupError, print_step
 from muster_dev.paths import BIN, PYPROJECT, PYTHON, REQUIREMENTS, ROOT, VENV, cache
@@ -47,7 +47,7 @@ def main(_: Sequence[str]) -> int:
 def build_environment() -> None:
     """Build the environment, and write its stamp at the end."""
     print_step(
-        f"creating .venv with {base_python()} (Python {sys.version.split()[0]}); downloads are kept in {cache()}"
+        f"creating .venv with {find_base_python()} (Python {sys.version.split()[0]}); downloads are kept in {cache()}"
     )
     STAMP.unlink(missing_ok=True)
     uv = fetch_uv.find_uv()
@@ -56,13 +56,13 @@ def build_environment() -> None:
     parts = ["base.txt", "cluster.txt", "aws.txt", "build.txt", "dev.txt"]
     if not torch:
         parts.append("torch.txt")
-    borrow_torch.remove_pth()
+    installed_torch.remove_pth()
     install_packages(uv, parts)
     if torch:
-        borrow_torch.write_pth(torch)
-        if problem := borrow_torch.find_problem():
+        installed_torch.write_pth(torch)
+        if problem := installed_torch.find_problem():
             print_step(f"that torch does not work here ({problem})")
-            borrow_torch.remove_pth()
+            installed_torch.remove_pth()
             torch = None
             print_download_size()
             install_packages(uv, [*parts, "torch.txt"])
@@ -105,7 +105,7 @@ def compute_input_digest() -> str:
     return digest.hexdigest()
 
 
-def base_python() -> str:
+def find_base_python() -> str:
     """Return the Python for .venv. If the running Python is that of .venv, return the Python on which it is based."""
     below: str = getattr(sys, "_base_executable", sys.executable)
     return below if Path(sys.prefix) == VENV else sys.executable
@@ -115,19 +115,19 @@ def make_venv(uv: Path) -> None:
     """Create an environment with this Python's version, unless a working one exists."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     probe = [str(PYTHON), "-c", f"import sys; sys.exit('%d.%d' % sys.version_info[:2] != '{version}')"]
-    if PYTHON.exists() and fetch_uv.succeeds(probe):
+    if PYTHON.exists() and fetch_uv.does_succeed(probe):
         return
-    run_uv(uv, "venv", "--quiet", "--clear", "--no-project", "--python", base_python(), str(VENV))
+    run_uv(uv, "venv", "--quiet", "--clear", "--no-project", "--python", find_base_python(), str(VENV))
 
 
 def choose_torch() -> Torch | None:
     """Return the installed torch to use; None if torch has to be downloaded. Prints the reason."""
-    torch = borrow_torch.find_torch(base_python())
-    minimum = borrow_torch.read_minimum_version()
+    torch = installed_torch.find_torch(find_base_python())
+    minimum = installed_torch.read_minimum_version()
     needed = ".".join(str(part) for part in minimum)
     if torch is None:
-        print_step(f"torch is not importable from {base_python()}")
-    elif borrow_torch.parse_version(torch.version) < minimum:
+        print_step(f"torch is not importable from {find_base_python()}")
+    elif installed_torch.parse_version(torch.version) < minimum:
         print_step(f"torch {torch.version} is older than the {needed} that the examples need")
     else:
         print_step(f"using torch {torch.version} from {torch.folders[0]}: nothing to fetch")
@@ -157,6 +157,6 @@ def install_packages(uv: Path, parts: Sequence[str]) -> None:
 
 def run_uv(uv: Path, *arguments: str) -> None:
     """Run uv for .venv. Raises `CalledProcessError`; uv prints the reason."""
-    environment = {**fetch_uv.uv_environment(), "VIRTUAL_ENV": str(VENV)}
+    environment = {**fetch_uv.build_uv_environment(), "VIRTUAL_ENV": str(VENV)}
     environment.pop("CONDA_PREFIX", None)
     subprocess.run([uv, *arguments], check=True, env=environment, cwd=ROOT)

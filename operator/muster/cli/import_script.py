@@ -17,7 +17,7 @@ from muster.api.spec.job import Job
 from muster.cli.aws_options import check_region, choose_account
 from muster.cli.errors import BadInput, format_os_error
 from muster.importers.sagemaker.jobs import JobCheck, SourceOptions, import_jobs
-from muster.importers.sagemaker.notebook import InvalidNotebook, Part, split_notebook
+from muster.importers.sagemaker.notebook import InvalidNotebook, ScriptPart, split_notebook
 from muster.importers.sagemaker.script_run import ScriptRequest, UnsupportedQuestion, run_script
 from muster.importers.sagemaker.translate.recording import Failure
 from muster.importers.sagemaker.translate.translation import AccountOptions
@@ -95,12 +95,12 @@ def import_script(options: ImportOptions) -> int:
     return 0
 
 
-def _read_parts(path: Path) -> tuple[Part, ...]:
+def _read_parts(path: Path) -> tuple[ScriptPart, ...]:
     if path.suffix not in {".py", ".ipynb"}:
         raise BadInput(f"{path}: a script (.py) or a notebook (.ipynb) is expected")
     try:
         text = path.read_text(encoding="utf-8")
-        return split_notebook(text, path.name) if path.suffix == ".ipynb" else (Part(path.name, text),)
+        return split_notebook(text, path.name) if path.suffix == ".ipynb" else (ScriptPart(path.name, text),)
     except OSError as problem:
         raise BadInput(format_os_error(problem)) from None
     except UnicodeDecodeError:

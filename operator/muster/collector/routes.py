@@ -128,7 +128,7 @@ class Routes:
 
     async def _handle_report(self, request: web.BaseRequest, authenticated_pod: AuthenticatedPod) -> web.Response:
         procs = self._store.get_shape(authenticated_pod.pod_identity.job_uid).procs_per_node
-        max_bytes = wire.max_report_bytes(procs)
+        max_bytes = wire.compute_max_report_bytes(procs)
         async with self._body_reader.read(request, authenticated_pod.pod, max_bytes, self._body_seconds) as body:
             # the ages in the report are relative to the arrival of its last byte
             at = self._clock()

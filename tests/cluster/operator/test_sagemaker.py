@@ -31,7 +31,7 @@ FOLLOWED_SECONDS = 120
 
 @pytest.fixture
 def service() -> Service:
-    """SageMaker with the real clock; jobs stop faster than on AWS, so that kubectl doesn't time out before a poller."""
+    """SageMaker with the real clock; jobs stop faster than on AWS, so that kubectl doesn't time out earlier."""
     service = Service(lambda: datetime.now(UTC))
     service.get_jobs().stopping_seconds = 2.0
     return service
@@ -96,7 +96,7 @@ def test_an_operator_that_follows_a_killed_one_goes_on_with_its_training_job(
     first.signal(signal.SIGKILL)
     jobs.run("delete", "dtj/vit", "--wait=false")
     second = sagemaker_operators.start()
-    # the Lease of the killed operator expires, a poller finds its training job, and another one its stop
+    # the Lease of the killed operator expires, a listing finds its training job, and another one its stop
     jobs.run("wait", "--for=delete", f"--timeout={FOLLOWED_SECONDS}s", "dtj/vit")
     ended = [job.state(service.now())[1].status for job in service.get_jobs().by_name.values()]
     assert ended in ([], ["Stopped"]), second.said

@@ -29,8 +29,8 @@ def join(aws: Aws, aws_access: AwsAccess, service: Service) -> None:
         headers = HTTPHeaders.from_dict({key.lower(): value for key, value in reply.headers.items()})
         return AWSResponse(request.url, reply.status, headers, _Body(reply.body.encode()))
 
-    connection = aws.connection(aws_access)
-    new_client = connection._new_client
+    connection = aws.get_connection(aws_access)
+    new_client = connection._create_client
 
     def joined(name: AwsService) -> BaseClient:
         client = new_client(name)
@@ -38,7 +38,7 @@ def join(aws: Aws, aws_access: AwsAccess, service: Service) -> None:
         return client
 
     # muster creates new clients when the credentials of the old ones are invalid.
-    connection._new_client = joined  # type: ignore[method-assign, assignment]
+    connection._create_client = joined  # type: ignore[method-assign, assignment]
     for name in ASKED:
         connection.client(name)
 

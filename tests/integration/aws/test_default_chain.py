@@ -40,7 +40,7 @@ def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Token:
 
 async def describe(aws: Aws) -> None:
     with pytest.raises(NotFound):
-        await aws.training_jobs(HERE).describe("a-1")
+        await aws.get_training_jobs(HERE).describe("a-1")
 
 
 async def test_irsa_and_a_token_that_is_written_anew(
@@ -57,7 +57,7 @@ async def test_irsa_and_a_token_that_is_written_anew(
     assumed = [call.request for call in service.list_calls("AssumeRoleWithWebIdentity")]
     assert {one["RoleArn"] for one in assumed} == {ROLE}
     assert list(dict.fromkeys(one["WebIdentityToken"] for one in assumed)) == ["first", "second"]
-    assert (await aws.identity(HERE)).arn.startswith("arn:aws:sts::111122223333:assumed-role/muster-operator/")
+    assert (await aws.get_identity(HERE)).arn.startswith("arn:aws:sts::111122223333:assumed-role/muster-operator/")
 
 
 class _PodIdentity(BaseHTTPRequestHandler):
@@ -95,4 +95,4 @@ async def test_pod_identity(aws: Aws, service: Service) -> None:
 @pytest.mark.usefixtures("token")
 async def test_a_pod_without_either_gets_an_error(aws: Aws) -> None:
     with pytest.raises(NoCredentials, match="There are no AWS credentials for"):
-        await aws.training_jobs(HERE).describe("a-1")
+        await aws.get_training_jobs(HERE).describe("a-1")

@@ -42,7 +42,7 @@ class Recorder:
     asked: list[tuple[str, str, Mapping[str, object]]] = field(default_factory=list)
 
     def listen(self, aws: Aws, aws_access: AwsAccess) -> None:
-        connection = aws.connection(aws_access)
+        connection = aws.get_connection(aws_access)
         for service in ("sagemaker", "logs", "s3", "sts"):
             connection.client(service).meta.events.register("before-parameter-build", self._note)
 
@@ -96,23 +96,23 @@ async def guarded(service: Service, url: str, elsewhere: str) -> AsyncIterator[A
 async def everything(aws: Aws, service: Service) -> None:
     """All requests of muster."""
     service.get_jobs().script = lambda _request: make_completing_script(3600)
-    jobs = aws.training_jobs(HERE)
+    jobs = aws.get_training_jobs(HERE)
     code = {"Bucket": BUCKET, "Key": "source/0a1b/sourcedir.tar.gz"}
     with pytest.raises(NotFound):
         await aws.send_request(HERE, "s3", "HeadObject", code)
     await aws.send_request(HERE, "s3", "PutObject", {**code, "Body": b"code"})
     arn = await jobs.create(make_training_job_request("a-1"))
     await jobs.describe("a-1")
-    await jobs.tags(arn)
-    await jobs.page(ListFilter())
+    await jobs.list_tags(arn)
+    await jobs.list_page(ListFilter())
     logs = JobLogs(lambda operation, request: aws.send_request(HERE, "logs", operation, request))
-    events, _ = await logs.new_lines("a-1", "[muster]", LogPosition(0))
+    events, _ = await logs.read_new_lines("a-1", "[muster]", LogPosition(0))
     assert [event.text for event in events] == ["[muster] {}"]
-    assert await logs.last_lines("a-1")
+    assert await logs.read_last_lines("a-1")
     await jobs.stop("a-1")
     service.get_jobs().by_name["a-1"].course.turn((make_completing_script()[-1],), service.now())
     await jobs.delete("a-1")
-    assert (await aws.identity(AwsAccess(HERE.region, ROLE))).account == "444455556666"
+    assert (await aws.get_identity(AwsAccess(HERE.region, ROLE))).account == "444455556666"
 
 
 async def test_the_policy_allows_all_that_muster_asks_for_and_nothing_else(guarded: Aws, service: Service) -> None:
@@ -170,10 +170,10 @@ async def test_the_error_names_a_missing_action_and_its_resource(
 async def test_muster_may_end_no_job_but_its_own(guarded: Aws, service: Service) -> None:
     service.get_jobs().create(make_training_job_request("theirs", Tags=[]), service.now())
     with pytest.raises(AccessDenied, match="sagemaker:StopTrainingJob"):
-        await guarded.training_jobs(HERE).stop("theirs")
+        await guarded.get_training_jobs(HERE).stop("theirs")
     with pytest.raises(AccessDenied, match="sagemaker:CreateTrainingJob"):
-        await guarded.training_jobs(HERE).create(make_training_job_request("mine", Tags=[]))
+        await guarded.get_training_jobs(HERE).create(make_training_job_request("mine", Tags=[]))
     with pytest.raises(AccessDenied, match="iam:PassRole on arn:aws:iam::111122223333:role/Admin"):
-        await guarded.training_jobs(HERE).create(
+        await guarded.get_training_jobs(HERE).create(
             make_training_job_request("mine", RoleArn="arn:aws:iam::111122223333:role/Admin")
         )

@@ -15,8 +15,8 @@ from fakes.sagemaker_service.script import Stage
 from fakes.sagemaker_service.service import Service
 from muster.clients.aws.client import Aws
 from muster.clients.aws.training_job_poller import (
-    FULL_SECONDS,
-    POLL_SECONDS,
+    FULL_LIST_SECONDS,
+    LIST_SECONDS,
     TOLERATED_FAILURES,
     TrainingJobPoller,
     Watch,
@@ -31,7 +31,7 @@ from support.training_job_requests import make_training_job_request
 HERE = AwsAccess("us-west-2")
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 ENDLESS = (Stage("Starting", 5), Stage("Training"))
-ONE_AND_A_HALF = 1.5 * POLL_SECONDS
+ONE_AND_A_HALF = 1.5 * LIST_SECONDS
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Site:
 
     def watch(self, name: str, since: datetime | None = None) -> Watch:
         clock = asyncio.get_running_loop().time
-        return self.aws.training_job_poller(HERE).watch(
+        return self.aws.get_poller(HERE).watch(
             name, since or self.service.now(), lambda: self.reports.append((clock(), name))
         )
 
@@ -109,9 +109,9 @@ def test_a_job_is_described_when_it_changed_and_not_again() -> None:
     async def test(site: Site) -> None:
         site.create("a-1")
         site.watch("a-1")
-        await asyncio.sleep(FULL_SECONDS - 1)
+        await asyncio.sleep(FULL_LIST_SECONDS - 1)
         site.turn("a-1", Stage("Stopped", status="Stopped"))
-        await asyncio.sleep(FULL_SECONDS)
+        await asyncio.sleep(FULL_LIST_SECONDS)
 
     # When its watch began (it was listed at the same time), when it began to train, and when it ended.
     assert len(at_a_site(test).service.list_calls("DescribeTrainingJob")) == 4
@@ -153,7 +153,7 @@ def test_nothing_runs_without_watches() -> None:
             await asyncio.sleep(1)
             assert site.tasks() == []
             asked = len(site.service.calls)
-            await asyncio.sleep(10 * POLL_SECONDS)
+            await asyncio.sleep(10 * LIST_SECONDS)
             assert len(site.service.calls) == asked
 
     at_a_site(test)
@@ -163,7 +163,7 @@ def test_who_watches_anew_takes_over_what_is_known() -> None:
     async def test(site: Site) -> None:
         site.create("a-1")
         first = site.watch("a-1")
-        await asyncio.sleep(POLL_SECONDS + ONE_AND_A_HALF)
+        await asyncio.sleep(LIST_SECONDS + ONE_AND_A_HALF)
         second = site.watch("a-1")
         first.close()
         assert secondary(second) == "Training"
@@ -197,7 +197,7 @@ def test_listings_go_back_no_further_than_the_oldest_job() -> None:
         await asyncio.sleep(3600)
         site.create("ours")
         site.watch("ours")
-        await asyncio.sleep(10 * POLL_SECONDS)
+        await asyncio.sleep(10 * LIST_SECONDS)
 
     # One page each, although the account has five.
     assert len(at_a_site(test).service.list_calls("ListTrainingJobs")) <= 11
@@ -285,7 +285,7 @@ def test_a_listing_with_an_expired_token_starts_again() -> None:
         site.jobs.token_seconds = 0.1
         await asyncio.sleep(10)
         site.jobs.token_seconds = 5.0
-        await asyncio.sleep(POLL_SECONDS + ONE_AND_A_HALF)
+        await asyncio.sleep(LIST_SECONDS + ONE_AND_A_HALF)
         assert problem(watch) is None
         assert secondary(watch) == "Training"
 
@@ -318,7 +318,7 @@ def test_a_job_that_was_deleted_is_missed_in_the_end() -> None:
         watch = site.watch("a-1")
         await asyncio.sleep(60)
         del site.jobs.by_name["a-1"]
-        await asyncio.sleep(FULL_SECONDS + ONE_AND_A_HALF)
+        await asyncio.sleep(FULL_LIST_SECONDS + ONE_AND_A_HALF)
         assert watch.observation.is_missing
 
     at_a_site(test)
@@ -331,9 +331,9 @@ def test_a_failing_callback_does_not_affect_the_others() -> None:
     async def test(site: Site) -> None:
         for name in ("a-1", "a-2"):
             site.create(name)
-        site.aws.training_job_poller(HERE).watch("a-1", BEGINNING, fail)
+        site.aws.get_poller(HERE).watch("a-1", BEGINNING, fail)
         watch = site.watch("a-2")
-        await asyncio.sleep(POLL_SECONDS + ONE_AND_A_HALF)
+        await asyncio.sleep(LIST_SECONDS + ONE_AND_A_HALF)
         assert secondary(watch) == "Training"
 
     at_a_site(test)
@@ -345,7 +345,7 @@ class Mistaken:
 
     calls: list[str] = field(default_factory=list)
 
-    async def page(self, since: ListFilter, next_token: str = "") -> Page:
+    async def list_page(self, since: ListFilter, next_token: str = "") -> Page:
         return Page((self._made("page", since, next_token),), "", None)
 
     async def describe(self, name: str) -> TrainingJobDescription:
@@ -366,7 +366,7 @@ def test_a_mistake_of_musters_own_ends_no_poller(caplog: pytest.LogCaptureFixtur
         poller = TrainingJobPoller(Mistaken(), HERE, lambda: None, lambda: 0.5)
         watch = poller.watch("a-1", BEGINNING, lambda: None)
         task = asyncio.create_task(poller.run())
-        await asyncio.sleep(2 * POLL_SECONDS)
+        await asyncio.sleep(2 * LIST_SECONDS)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         return secondary(watch)
@@ -384,7 +384,9 @@ def test_regions_have_a_pace_of_their_own() -> None:
         aws = Aws()
         for aws_access in aws_accesses:
             wire.join(aws, aws_access, service)
-        await asyncio.gather(*(aws.training_jobs(aws_access).page(ListFilter()) for aws_access in aws_accesses * 2))
+        await asyncio.gather(
+            *(aws.get_training_jobs(aws_access).list_page(ListFilter()) for aws_access in aws_accesses * 2)
+        )
         await aws.close()
         return sorted(
             round((call.at - BEGINNING).total_seconds(), 1) for call in service.list_calls("ListTrainingJobs")

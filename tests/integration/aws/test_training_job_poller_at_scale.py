@@ -15,7 +15,7 @@ from fakes.sagemaker_service.faults import Fault, share
 from fakes.sagemaker_service.script import Script, Stage, draw_training
 from fakes.sagemaker_service.service import RATES, Service
 from muster.clients.aws.client import Aws
-from muster.clients.aws.training_job_poller import POLL_SECONDS, Watch
+from muster.clients.aws.training_job_poller import LIST_SECONDS, Watch
 from muster.objects.aws.access import AwsAccess
 from support import virtual_time
 from support.training_job_requests import make_training_job_request
@@ -23,7 +23,7 @@ from support.training_job_requests import make_training_job_request
 HERE = AwsAccess("us-west-2")
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 JOBS = 1000
-KNOWN_WITHIN = timedelta(seconds=1.5 * POLL_SECONDS)
+KNOWN_WITHIN = timedelta(seconds=1.5 * LIST_SECONDS)
 MINUTES = 6
 
 State = tuple[str, str]
@@ -61,7 +61,7 @@ async def follow(service: Service, script: Callable[[random.Random], Script]) ->
     jobs.script = lambda _request: script(draw)
     aws = Aws(jitter=draw.random)
     wire.join(aws, HERE, service)
-    poller = aws.training_job_poller(HERE)
+    poller = aws.get_poller(HERE)
     diaries = {f"job-{number:04d}": Diary() for number in range(JOBS)}
     for name, diary in diaries.items():
         jobs.create(make_training_job_request(name), service.now())

@@ -28,7 +28,7 @@ HERE = AwsAccess("us-west-2")
 
 async def test_a_job_is_created_and_described(aws: Aws, service: Service) -> None:
     service.get_jobs().script = lambda _request: (Stage("Training"),)
-    jobs = aws.training_jobs(HERE)
+    jobs = aws.get_training_jobs(HERE)
     arn = await jobs.create(make_training_job_request("a-1"))
     assert arn == "arn:aws:sagemaker:us-west-2:111122223333:training-job/a-1"
     description = await jobs.describe("a-1")
@@ -41,7 +41,7 @@ async def test_a_job_is_created_and_described(aws: Aws, service: Service) -> Non
     assert (description.image, description.instance_type, description.instance_count) == ("image:1", "ml.g5.2xlarge", 2)
     assert [step.status for step in description.transitions] == ["Training"]
     assert description.created_at.tzinfo is not None
-    assert await jobs.tags(arn) == {"muster.dev/job-uid": "uid-1"}
+    assert await jobs.list_tags(arn) == {"muster.dev/job-uid": "uid-1"}
 
 
 async def test_instance_groups_have_their_names(aws: Aws) -> None:
@@ -49,7 +49,7 @@ async def test_instance_groups_have_their_names(aws: Aws) -> None:
         {"InstanceGroupName": "a", "InstanceType": "ml.p4d.24xlarge", "InstanceCount": 1},
         {"InstanceGroupName": "b", "InstanceType": "ml.c5.xlarge", "InstanceCount": 3},
     ]
-    jobs = aws.training_jobs(HERE)
+    jobs = aws.get_training_jobs(HERE)
     await jobs.create(make_training_job_request("a-1", ResourceConfig={"InstanceGroups": groups, "VolumeSizeInGB": 30}))
     description = await jobs.describe("a-1")
     assert description.instance_groups == (("a", "ml.p4d.24xlarge", 1), ("b", "ml.c5.xlarge", 3))
@@ -58,7 +58,7 @@ async def test_instance_groups_have_their_names(aws: Aws) -> None:
 
 async def test_an_end_has_its_billed_time(aws: Aws, service: Service) -> None:
     service.get_jobs().script = lambda _request: make_completing_script(0.0, stage_seconds=0.0, loss=0.5)
-    jobs = aws.training_jobs(HERE)
+    jobs = aws.get_training_jobs(HERE)
     await jobs.create(make_training_job_request("a-1"))
     description = await jobs.describe("a-1")
     assert description.has_ended
@@ -70,13 +70,13 @@ async def test_a_failure_has_its_reason(aws: Aws, service: Service) -> None:
     service.get_jobs().script = lambda _request: make_failing_script(
         "AlgorithmError: exit code 1", 0.0, stage_seconds=0.0
     )
-    jobs = aws.training_jobs(HERE)
+    jobs = aws.get_training_jobs(HERE)
     await jobs.create(make_training_job_request("a-1"))
     assert (await jobs.describe("a-1")).failure_reason == "AlgorithmError: exit code 1"
 
 
 async def test_a_stop_is_asked_for_once_and_again(aws: Aws, service: Service) -> None:
-    jobs = aws.training_jobs(HERE)
+    jobs = aws.get_training_jobs(HERE)
     await jobs.create(make_training_job_request("a-1"))
     await jobs.stop("a-1")
     assert (await jobs.describe("a-1")).status == "Stopping"
@@ -85,12 +85,12 @@ async def test_a_stop_is_asked_for_once_and_again(aws: Aws, service: Service) ->
 
 
 async def test_listings_are_newest_first_and_in_pages(aws: Aws, service: Service) -> None:
-    jobs = aws.training_jobs(HERE)
+    jobs = aws.get_training_jobs(HERE)
     now = datetime.now(UTC)
     for number in range(150):
         service.get_jobs().create(make_training_job_request(f"a-{number}"), now - timedelta(seconds=200 - number))
-    first = await jobs.page(ListFilter())
-    second = await jobs.page(ListFilter(), first.next_token)
+    first = await jobs.list_page(ListFilter())
+    second = await jobs.list_page(ListFilter(), first.next_token)
     assert (len(first.summaries), len(second.summaries), second.next_token) == (100, 50, "")
     assert first.summaries[0].name == "a-149"
     assert first.at is not None
@@ -102,7 +102,7 @@ async def test_listings_leave_out_what_was_not_modified_since(aws: Aws, service:
     service.get_jobs().script = lambda _request: (Stage("Training"),)
     for number in range(10):
         service.get_jobs().create(make_training_job_request(f"a-{number}"), now - timedelta(seconds=100 - number))
-    page = await aws.training_jobs(HERE).page(ListFilter(modified_after=now - timedelta(seconds=94)))
+    page = await aws.get_training_jobs(HERE).list_page(ListFilter(modified_after=now - timedelta(seconds=94)))
     assert [summary.name for summary in page.summaries] == ["a-9", "a-8", "a-7"]
 
 
@@ -130,12 +130,12 @@ async def test_a_refusal_quotes_the_service(
     service.get_jobs().quota["ml.g5.2xlarge"] = 8
     service.get_jobs().create(make_training_job_request("a-1"), service.now())
     with pytest.raises(error) as caught:
-        await aws.training_jobs(HERE).create(make_training_job_request("a-1") | changes)
+        await aws.get_training_jobs(HERE).create(make_training_job_request("a-1") | changes)
     assert words in caught.value.message
 
 
 async def test_a_job_that_is_not_there_is_not_found(aws: Aws) -> None:
-    jobs = aws.training_jobs(HERE)
+    jobs = aws.get_training_jobs(HERE)
     with pytest.raises(NotFound):
         await jobs.describe("a-1")
     with pytest.raises(NotFound):
@@ -145,7 +145,7 @@ async def test_a_job_that_is_not_there_is_not_found(aws: Aws) -> None:
 @pytest.mark.parametrize("fault", [Fault.FAIL, Fault.FAIL_AFTER, Fault.DROP, Fault.DROP_AFTER])
 async def test_a_lost_answer_leaves_open_what_was_done(aws: Aws, service: Service, fault: Fault) -> None:
     service.faults.add("CreateTrainingJob", fault)
-    jobs = aws.training_jobs(HERE)
+    jobs = aws.get_training_jobs(HERE)
     with pytest.raises(Unavailable):
         await jobs.create(make_training_job_request("a-1"))
     # muster does not repeat a request unnoticed.
@@ -156,7 +156,7 @@ async def test_a_lost_answer_leaves_open_what_was_done(aws: Aws, service: Servic
 async def test_what_is_refused_as_too_fast_was_not_done(aws: Aws, service: Service) -> None:
     service.faults.add("CreateTrainingJob", Fault.THROTTLE)
     with pytest.raises(Throttled):
-        await aws.training_jobs(HERE).create(make_training_job_request("a-1"))
+        await aws.get_training_jobs(HERE).create(make_training_job_request("a-1"))
     assert not service.get_jobs().by_name
 
 
@@ -164,7 +164,7 @@ async def test_the_service_is_down() -> None:
     nowhere = "http://127.0.0.1:9"
     deaf = Aws(AwsEndpoints(sagemaker=nowhere, sts=nowhere))
     with pytest.raises(Unavailable, match="does not answer sagemaker:DescribeTrainingJob in us-west-2"):
-        await asyncio.wait_for(deaf.training_jobs(HERE).describe("a-1"), 20)
+        await asyncio.wait_for(deaf.get_training_jobs(HERE).describe("a-1"), 20)
     await deaf.close()
 
 
@@ -174,7 +174,7 @@ async def test_a_service_that_is_silent_is_not_waited_for_for_ever(
     monkeypatch.setattr(connection, "_CONFIG", connection._CONFIG.merge(Config(read_timeout=1.0)))
     service.faults.add("CreateTrainingJob", Fault.SILENCE_AFTER)
     with pytest.raises(Unavailable, match="does not answer sagemaker:CreateTrainingJob"):
-        await aws.training_jobs(HERE).create(make_training_job_request("a-1"))
+        await aws.get_training_jobs(HERE).create(make_training_job_request("a-1"))
     assert "a-1" in service.get_jobs().by_name
 
 
@@ -183,7 +183,7 @@ async def test_jobs_are_followed_over_real_connections(aws: Aws, service: Servic
     names = [f"a-{number}" for number in range(8)]
     for name in names:
         service.get_jobs().create(make_training_job_request(name), service.now())
-    watches = [aws.training_job_poller(HERE).watch(name, service.now(), changed.set) for name in names]
+    watches = [aws.get_poller(HERE).watch(name, service.now(), changed.set) for name in names]
     async with asyncio.timeout(60):
         while any(watch.observation.description is None for watch in watches):
             await changed.wait()
@@ -194,7 +194,7 @@ async def test_jobs_are_followed_over_real_connections(aws: Aws, service: Servic
 async def test_nothing_is_changed_while_the_lease_is_not_held(url: str, service: Service) -> None:
     leads = [True]
     aws = Aws(AwsEndpoints(sagemaker=url, sts=url), is_change_allowed=lambda: leads[0])
-    jobs = aws.training_jobs(HERE)
+    jobs = aws.get_training_jobs(HERE)
     await jobs.create(make_training_job_request("a-1"))
     leads[0] = False
     for change in (jobs.create(make_training_job_request("a-2")), jobs.stop("a-1"), jobs.delete("a-1")):

@@ -70,7 +70,7 @@ async def test_every_agent_gets_the_start_of_ten_thousand_nodes(site: Site, tmp_
         site.store.set_command(JOB, node, START)
     clients = [agent(site, node, tmp_path) for node in range(NODES)]
 
-    result = await asyncio.gather(*(asyncio.to_thread(client.command, None, 5) for client in clients))
+    result = await asyncio.gather(*(asyncio.to_thread(client.poll_command, None, 5) for client in clients))
     for client in clients:
         client._close()
 

@@ -137,7 +137,7 @@ def test_the_readmes_one_file_is_a_job_of_each_place(desk: pathlib.Path) -> None
     assert "kind: Pod" in pods
     assert "CreateTrainingJob" not in pods
     assert request.startswith("# CreateTrainingJob in us-west-2")
-    for text in ("s3://team-a-data/imagenet/", "s3://team-a-data/vit/snapshots", "pytorch-training:2.8.0-gpu-py312"):
+    for text in ("s3://team-a-data/imagenet/", "s3://team-a-data/vit/checkpoints", "pytorch-training:2.8.0-gpu-py312"):
         assert text in pods
         assert text in request
 

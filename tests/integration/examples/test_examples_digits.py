@@ -32,7 +32,7 @@ def test_a_resumed_run_goes_on_as_if_never_stopped(
     # The accuracy is too low: one rank prints one sentence; the snapshot is still written.
     assert stopped.exit_code != 0
     assert stopped.messages.count("is below the required 1.0") == 1
-    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["snapshot.pt"]
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["checkpoint.pt"]
 
     resumed = run_with_torchrun(RANKS, "digits", ["--epochs", "3", "--log-every", "1", *folders], channels)
     assert resumed.exit_code == 0, resumed.messages

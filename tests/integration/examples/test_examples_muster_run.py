@@ -18,7 +18,7 @@ from support.example_runs import BIN, EXAMPLES, ROOT, RUN_SECONDS, finish, start
 SEVERAL_RANKS = ("digits", "sagemaker_hosts", "two_dimensional")
 EXPECTED = [
     # example, its channels, ranks, steps, the metrics in its status, the files in the run's folder
-    ("digits", ["train", "validation"], 4, 450, {"loss", "accuracy"}, ["model/model.pt", "checkpoints/snapshot.pt"]),
+    ("digits", ["train", "validation"], 4, 450, {"loss", "accuracy"}, ["model/model.pt", "checkpoints/checkpoint.pt"]),
     ("data_parallel", ["train", "validation"], 1, 270, {"loss", "accuracy"}, ["model/model.pt"]),
     ("sagemaker_hosts", ["train"], 2, 132, {"loss"}, ["model/model.pt"]),
     ("two_dimensional", ["train"], 4, 60, {"loss"}, ["model/model.pt"]),

@@ -19,7 +19,7 @@ from integration.run.muster_run import await_true
 from muster_worker.agent.fork_server import start_server
 from muster_worker.fork_server.command import PythonCommand
 from muster_worker.machine.processes import process_exists
-from muster_worker.rank.hook_environment import FORK_SERVER, SCOPE_RANK, with_hook
+from muster_worker.rank.hook_environment import FORK_SERVER, SCOPE_RANK, add_hook
 from muster_worker.rank_group import link
 
 TORCH = """
@@ -81,7 +81,7 @@ def fork_server(agent: Agent) -> Iterator[Callable[..., int]]:
             (agent.folder / "torch.py").write_text(torch)
         variables = {name: value for name, value in agent.make_environment(**more).items() if name != "MUSTER_RUN_DIR"}
         parsed = PythonCommand(python, options, "train.py", "")
-        environment = with_hook(variables, str(agent.archive), SCOPE_RANK)
+        environment = add_hook(variables, str(agent.archive), SCOPE_RANK)
         with chdir(agent.folder):
             pids.append(start_server(parsed, ("torch",), environment, _socket(agent)))
         return pids[-1]

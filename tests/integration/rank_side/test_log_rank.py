@@ -49,7 +49,7 @@ class Rank:
         out, err = process.communicate(timeout=60)
         self.code, self.err = process.returncode, err.decode()
         lines = out.decode().splitlines(keepends=True)
-        self.records = [value for line in lines if (value := log_line.read(line)) is not None]
+        self.records = [value for line in lines if (value := log_line.parse_line(line)) is not None]
         self.out = "".join(line for line in lines if log_line.MARK not in line)
         self.left = list((folder / "tmp").iterdir())
 
@@ -144,7 +144,7 @@ while view: view = view[os.write(1, view):]
     process = start(tmp_path, [sys.executable, "muster_entry.py"])
     out, _ = process.communicate(timeout=60)
     first, _, rest = out.partition(b"\n")
-    assert log_line.read(first.decode()) is not None
+    assert log_line.parse_line(first.decode()) is not None
     assert rest.startswith((tmp_path / "expected").read_bytes())
     assert len(rest[len((tmp_path / "expected").read_bytes()) :].splitlines()) == 1
 
@@ -280,6 +280,6 @@ def test_an_mpi_rank_knows_its_own_host(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
     )
     out, _ = process.communicate(timeout=60)
-    text = log_line.read(out.decode().splitlines()[0])
+    text = log_line.parse_line(out.decode().splitlines()[0])
     assert text is not None
     assert (text.host, text.rank, text.local_rank, text.world) == ("algo-2", 2, 0, 4)

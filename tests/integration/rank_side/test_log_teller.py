@@ -37,7 +37,7 @@ class Rank:
         archive, self.progress = folder / "agent.pyz", folder / "progress"
         archive.write_bytes(build_agent_archive())
         progress_file.create(str(self.progress))
-        environment = hook_environment.with_hook({"PATH": os.environ["PATH"]}, str(archive), "rank")
+        environment = hook_environment.add_hook({"PATH": os.environ["PATH"]}, str(archive), "rank")
         self.process = subprocess.Popen(
             [sys.executable, "-c", SCRIPT],
             stdin=subprocess.PIPE,
@@ -53,7 +53,7 @@ class Rank:
 
     def tells(self) -> RankLine:
         self.log_reporter.tick()
-        value = log_line.read(os.read(self._out, 65536).decode())
+        value = log_line.parse_line(os.read(self._out, 65536).decode())
         assert value is not None
         return value
 

@@ -43,7 +43,7 @@ def test_the_sdk_was_asked_for_all_that_it_has(rows: list[Row]) -> None:
 
 
 def test_the_facts_are_those_of_the_locked_sdk() -> None:
-    current = refresh.format_json(refresh.build_document(sagemaker_sdk.sdk_folder()))
+    current = refresh.format_json(refresh.build_document(sagemaker_sdk.install_sdk()))
     assert refresh.FILE.read_text(encoding="utf-8") == current, "run `make image-facts`"
 
 

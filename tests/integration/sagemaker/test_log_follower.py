@@ -65,7 +65,7 @@ def line(rank: int, at: float, event: str = Event.PROGRESS, step: int | None = N
     ended_at = None if code is None else BEGAN + at
     host = f"algo-{rank // 2 + 1}"
     value = RankLine(event, host, rank, rank % 2, 4, at=BEGAN + at, started_at=BEGAN, step=step)
-    return log_line.write(replace(value, ended_at=ended_at, exit_code=code))
+    return log_line.format_line(replace(value, ended_at=ended_at, exit_code=code))
 
 
 def source(*, is_over: bool = False, has_failed: bool = False, has_reports: bool = True) -> LogSource:

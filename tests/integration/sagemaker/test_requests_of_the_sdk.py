@@ -14,7 +14,7 @@ from muster.api.field_problems import InvalidResource
 from muster.api.validation.validate import validate
 from muster.api.yaml.load import decode_documents
 from muster.importers.sagemaker.jobs import SourceOptions, import_jobs
-from muster.importers.sagemaker.notebook import Part
+from muster.importers.sagemaker.notebook import ScriptPart
 from muster.importers.sagemaker.script_run import ScriptRequest, UnsupportedQuestion, run_script
 from muster.importers.sagemaker.translate.recording import EstimatorFit, Recording, TrainerRun
 from muster.importers.sagemaker.translate.translation import AccountOptions
@@ -50,7 +50,7 @@ def imported_runs(questions: Sequence[Case], folder: Path) -> list[EstimatorFit 
         (folder / SOURCE / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / SOURCE / name).touch()
     text = launch_script(questions, ROLE)
-    part = Part("launch.py", text)
+    part = ScriptPart("launch.py", text)
     recording = run_script(
         ScriptRequest((part,), folder, folder, (), sys.executable, {"PATH": os.defpath}, 120), no_answer
     )

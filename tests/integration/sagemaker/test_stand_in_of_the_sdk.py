@@ -24,7 +24,7 @@ def test_estimators(sdk: dict[str, list[str]], kind: type[estimators.Estimator])
     first = sdk[kind.class_name]
     beside = sdk["EstimatorBase"] if kind.class_name == "Estimator" else [*sdk["Framework"], *sdk["EstimatorBase"]]
     assert list(kind.positional_parameters) == first
-    assert sorted(kind.parameters()) == sorted({*first, *beside})
+    assert sorted(kind.list_parameters()) == sorted({*first, *beside})
 
 
 def test_smaller_classes(sdk: dict[str, list[str]]) -> None:

@@ -12,10 +12,10 @@ from fakes.sagemaker_service.faults import Fault, share
 from fakes.sagemaker_service.script import draw_training
 from fakes.sagemaker_service.service import RATES
 from fakes.sagemaker_site.site import Site, Wire, make_spec
-from muster.clients.aws.training_job_poller import POLL_SECONDS
+from muster.clients.aws.training_job_poller import LIST_SECONDS
 from support import virtual_time
 
-KNOWN_WITHIN = 1.5 * POLL_SECONDS
+KNOWN_WITHIN = 1.5 * LIST_SECONDS
 A_WHILE = (pytest.mark.long, pytest.mark.timeout(1200))
 
 Seen = dict[str, list[tuple[float, tuple[str, str]]]]

@@ -44,7 +44,7 @@ def _write(site: Site, rank: int, after: float, event: str = Event.PROGRESS, **m
     at = site.get_now() + after
     fields: dict[str, object] = {"started_at": site.get_now(), **more}
     value = RankLine(event, f"algo-{rank // 2 + 1}", rank, rank % 2, 4, at=at, **fields)  # type: ignore[arg-type]
-    site.logs.write(NAME, rank // 2 + 1, log_line.write(value), after)
+    site.logs.write(NAME, rank // 2 + 1, log_line.format_line(value), after)
 
 
 def _states(site: Site) -> dict[str, str]:

@@ -11,7 +11,7 @@ from muster.cli.job_file import read_job
 from muster.cli.render.render import PLACEHOLDERS, render_text, simulate_apply
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.render import render_pod, render_service
-from muster_dev.generated import EXAMPLES, POOLS
+from muster_dev.generated_files import EXAMPLES, POOLS
 from muster_dev.golden_render import render_job
 from unit.render.kubernetes.cluster_jobs import cluster_job
 

@@ -154,7 +154,9 @@ KINDS = {
     kind.class_name: kind
     for kind in (estimators.Estimator, estimators.PyTorch, estimators.TensorFlow, estimators.HuggingFace)
 }
-PAIRS = [(kind, name) for kind, made in KINDS.items() for name in sorted(made.parameters()) if name not in ELSEWHERE]
+PAIRS = [
+    (kind, name) for kind, made in KINDS.items() for name in sorted(made.list_parameters()) if name not in ELSEWHERE
+]
 
 
 def fit_of(**fields: object) -> EstimatorFit | TrainerRun:

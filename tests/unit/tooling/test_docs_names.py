@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from muster_dev.file_checks import list_files
 from muster_dev.paths import ROOT
-from muster_dev.tree import list_files
 
 FILES = tuple(list_files())
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

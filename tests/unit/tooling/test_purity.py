@@ -38,4 +38,4 @@ def test_what_is_pure_is_left_alone(text: str) -> None:
 
 
 def test_the_pure_folders_are_those_of_the_import_contract() -> None:
-    assert {"muster.api", "muster.core", "muster.render"} <= set(purity.pure_folders())
+    assert {"muster.api", "muster.core", "muster.render"} <= set(purity.list_pure_folders())

@@ -2,9 +2,9 @@
 
 import pytest
 
-from muster_dev.borrow_torch import parse_version
+from muster_dev.file_checks import FORBIDDEN_PATTERNS
+from muster_dev.installed_torch import parse_version
 from muster_dev.lock import split_entries
-from muster_dev.tree import FORBIDDEN_PATTERNS
 
 
 @pytest.mark.parametrize(

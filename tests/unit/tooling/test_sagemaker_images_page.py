@@ -9,7 +9,7 @@ from muster.api.yaml.load import load_documents
 from muster.render.sagemaker.image_facts import load_image_facts
 from muster.render.sagemaker.request.image import choose_image
 from muster_dev.paths import ROOT
-from muster_dev.sagemaker_sdk import sdk_version
+from muster_dev.sagemaker_sdk import read_sdk_version
 
 PAGE = (ROOT / "docs" / "sagemaker-images.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| `(\{.*\})` \| `(\S+)` \| `(\S+)` \|$", PAGE, re.MULTILINE)
@@ -44,5 +44,5 @@ def test_a_row_of_the_table_is_what_a_job_gets(framework: str, instance_type: st
 
 
 def test_the_page_names_the_locked_sdk() -> None:
-    assert sdk_version().replace("sagemaker", "SageMaker SDK") in PAGE
-    assert load_image_facts().source == sdk_version()
+    assert read_sdk_version().replace("sagemaker", "SageMaker SDK") in PAGE
+    assert load_image_facts().source == read_sdk_version()

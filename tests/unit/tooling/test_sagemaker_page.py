@@ -89,7 +89,7 @@ def test_the_table_of_arguments_has_the_sdk_s_and_the_job_s_names() -> None:
     arguments = {
         name
         for kind in (estimators.Estimator, estimators.PyTorch, estimators.TensorFlow, estimators.HuggingFace)
-        for name in kind.parameters()
+        for name in kind.list_parameters()
     }
     for left, right in table("argument of an estimator"):
         assert set(re.findall(r"`(\w+)`", left)) <= arguments, left

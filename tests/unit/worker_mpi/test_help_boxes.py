@@ -53,4 +53,4 @@ def test_open_mpi_5_writes_a_null_character_below_its_box() -> None:
     tail = Tail()
     tail.feed("\n".join((RULE, *SLOTS, "", *ADVICE, RULE, "\0")).encode())
 
-    assert select_error_lines(tail.lines())[: len(SLOTS)] == SLOTS
+    assert select_error_lines(tail.read_lines())[: len(SLOTS)] == SLOTS

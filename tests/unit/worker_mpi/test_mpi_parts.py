@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from muster_worker.contract.schema import Launcher, Mpi
 from muster_worker.mpi import node_file, rank_start, world_variables
-from muster_worker.mpi.environment import daemon_environment, launcher_environment, node_variables
-from muster_worker.mpi.implementations import World, is_user_mpirun, launch_command, parse_implementation
-from muster_worker.mpi.mpirun_variables import SETTINGS, MpirunSetup, launch_variables
+from muster_worker.mpi.environment import build_daemon_environment, build_mpirun_environment, build_node_variables
+from muster_worker.mpi.implementations import World, build_launch_command, is_user_mpirun, parse_implementation
+from muster_worker.mpi.mpirun_variables import SETTINGS, MpirunSetup, build_mpirun_variables
 from support.node_builders import make_node_context, make_plan
 
 OPEN_MPI = {
@@ -90,7 +90,7 @@ def test_whose_mpirun(said: str, whose: str | None) -> None:
     ],
 )
 def test_command_lines(kind: str, line: str) -> None:
-    assert " ".join(launch_command(kind, World(3, 2, "/o", "/h"), ("-x", "A"), ("rank",))) == line
+    assert " ".join(build_launch_command(kind, World(3, 2, "/o", "/h"), ("-x", "A"), ("rank",))) == line
 
 
 @pytest.mark.parametrize(("program", "own"), [("mpirun", True), ("/opt/x/bin/mpiexec.hydra", True), ("python", False)])
@@ -101,7 +101,7 @@ def test_a_command_that_is_an_mpirun(program: str, own: bool) -> None:  # noqa: 
 def test_the_transport_is_ours_and_the_rest_the_owners() -> None:
     start = MpirunSetup("/run/remote", "/o", "/h", 8, is_root=True)
     set_by_image = {"OMPI_MCA_plm_rsh_agent": "ssh", "HYDRA_ENV": "all", "OMPI_ALLOW_RUN_AS_ROOT": "0"}
-    values = {**set_by_image, **launch_variables(start, set_by_image)}
+    values = {**set_by_image, **build_mpirun_variables(start, set_by_image)}
     assert values["OMPI_MCA_plm_rsh_agent"] == "/run/remote"
     assert (values["HYDRA_ENV"], values["OMPI_ALLOW_RUN_AS_ROOT"]) == ("all", "0")
     assert values["I_MPI_PERHOST"] == "8"
@@ -109,12 +109,12 @@ def test_the_transport_is_ours_and_the_rest_the_owners() -> None:
 
 def test_an_images_older_name_of_the_transport_is_ours_too() -> None:
     start = MpirunSetup("/run/remote", "/o", "/h", 8, is_root=True)
-    assert launch_variables(start, {"OMPI_MCA_orte_rsh_agent": "ssh"})["OMPI_MCA_orte_rsh_agent"] == "/run/remote"
-    assert "OMPI_MCA_orte_rsh_agent" not in launch_variables(start, {})
+    assert build_mpirun_variables(start, {"OMPI_MCA_orte_rsh_agent": "ssh"})["OMPI_MCA_orte_rsh_agent"] == "/run/remote"
+    assert "OMPI_MCA_orte_rsh_agent" not in build_mpirun_variables(start, {})
 
 
 def test_root_is_allowed_as_root_only() -> None:
-    values = launch_variables(MpirunSetup("/run/remote", "/o", "/h", 8, is_root=False), {})
+    values = build_mpirun_variables(MpirunSetup("/run/remote", "/o", "/h", 8, is_root=False), {})
     assert not any("ROOT" in name for name in values)
 
 
@@ -128,7 +128,7 @@ def test_nothing_of_one_node_is_in_mpiruns_environment(command: tuple[str, ...])
     """Intel's mpirun sends it to all ranks."""
     plan = make_plan(*command, launcher=Launcher.MPI)
     base = {"PATH": "/bin", "RANK": "7", "MUSTER_X": "1", "MINE": "1"}
-    first, second = (launcher_environment(base, make_node_context(plan, node), is_root=True) for node in range(2))
+    first, second = (build_mpirun_environment(base, make_node_context(plan, node), is_root=True) for node in range(2))
     assert first == second
     assert first["MINE"] == "1"
     assert "RANK" not in first
@@ -144,30 +144,30 @@ def test_mpirun_does_not_send_the_name_of_an_interface_that_another_node_calls_o
     alike = replace(context, peers=tuple(replace(peer, interface="eth0") for peer in context.peers))
     mixed = replace(alike, peers=(alike.peers[0], replace(alike.peers[1], interface="ens5")))
     names = {"OMPI_MCA_btl_tcp_if_include", "NCCL_SOCKET_IFNAME", "FI_TCP_IFACE", "SM_NETWORK_INTERFACE_NAME"}
-    assert names <= launcher_environment({}, alike, is_root=True).keys()
-    assert not names & launcher_environment({}, mixed, is_root=True).keys()
+    assert names <= build_mpirun_environment({}, alike, is_root=True).keys()
+    assert not names & build_mpirun_environment({}, mixed, is_root=True).keys()
     base = {"NCCL_SOCKET_IFNAME": "e"}
-    assert launcher_environment(base, mixed, is_root=True)["NCCL_SOCKET_IFNAME"] == "e"
-    assert names <= node_variables({}, mixed).keys()
+    assert build_mpirun_environment(base, mixed, is_root=True)["NCCL_SOCKET_IFNAME"] == "e"
+    assert names <= build_node_variables({}, mixed).keys()
 
 
 def test_a_node_is_identified_by_its_daemons_variables() -> None:
     context = make_node_context(make_plan("true", launcher=Launcher.MPI))
-    environment = daemon_environment({"PATH": "/bin"}, context)
+    environment = build_daemon_environment({"PATH": "/bin"}, context)
     assert environment[node_file.NODE_FILE_VARIABLE] == "/run/muster/node.env"
     assert environment["SM_CURRENT_HOST"] == "algo-2"
-    variables = node_variables({"PATH": "/bin"}, context)
+    variables = build_node_variables({"PATH": "/bin"}, context)
     assert (variables[node_file.NODE_VARIABLE], variables[node_file.PROCS_PER_NODE_VARIABLE]) == ("1", "2")
-    assert "PATH" not in node_variables({"PATH": "/bin"}, context)
+    assert "PATH" not in build_node_variables({"PATH": "/bin"}, context)
 
 
 def test_mpich_copies_through_shared_memory_where_no_rank_may_read_anothers() -> None:
     context = make_node_context(make_plan("true", launcher=Launcher.MPI))
     barred = replace(context, host=replace(context.host, memory_unreadable=True))
     name = "MPIR_CVAR_CH4_CMA_ENABLE"
-    assert (node_variables({}, barred)[name], daemon_environment({}, barred)[name]) == ("0", "0")
-    assert daemon_environment({name: "1"}, barred)[name] == "1"
-    assert name not in node_variables({}, context)
+    assert (build_node_variables({}, barred)[name], build_daemon_environment({}, barred)[name]) == ("0", "0")
+    assert build_daemon_environment({name: "1"}, barred)[name] == "1"
+    assert name not in build_node_variables({}, context)
 
 
 NAMES = st.text("ABCDEFGH_", min_size=1, max_size=8)
@@ -177,8 +177,8 @@ NAMES = st.text("ABCDEFGH_", min_size=1, max_size=8)
 def test_a_node_file_says_what_was_written(variables: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> None:
     run = str(tmp_path_factory.mktemp("run"))
     node_file.write(run, variables)
-    assert Path(node_file.path(run)).stat().st_mode & 0o777 == 0o600
-    assert node_file.read({node_file.FIRST_NODE_FILE_VARIABLE: node_file.path(run)}) == variables
+    assert Path(node_file.get_path(run)).stat().st_mode & 0o777 == 0o600
+    assert node_file.read({node_file.FIRST_NODE_FILE_VARIABLE: node_file.get_path(run)}) == variables
 
 
 def test_ranks_see_their_own_node_and_their_owners_word(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_ranks_see_their_own_node_and_their_owners_word(tmp_path: Path) -> None:
         **HYDRA,
         "NCCL_DEBUG": "WARN",
         "MUSTER_RUN_DIR": "/run/1",
-        node_file.NODE_FILE_VARIABLE: node_file.path(str(tmp_path)),
+        node_file.NODE_FILE_VARIABLE: node_file.get_path(str(tmp_path)),
     }
     seen = rank_start.add_world_variables(fields, ("--master=fd00::1:29501",))
     assert (seen["SM_CURRENT_HOST"], seen["MUSTER_RUN_DIR"], seen["NCCL_DEBUG"]) == ("algo-2", "/run/2", "WARN")

@@ -3,7 +3,7 @@
 import pytest
 
 from muster_worker.contract.schema import Peer
-from muster_worker.mpi.host_files import choose_host_names, find_peer, hydra_file, open_mpi_file
+from muster_worker.mpi.host_files import choose_host_names, find_peer, format_hydra_file, format_open_mpi_file
 
 
 def peers(*addresses: str) -> tuple[Peer, ...]:
@@ -24,8 +24,8 @@ def test_names_in_host_files(addresses: tuple[str, ...], names: list[str]) -> No
 
 
 def test_host_files() -> None:
-    assert open_mpi_file(["a", "b"], 8) == "a slots=8\nb slots=8\n"
-    assert hydra_file(["a", "b"], 8) == "a:8\nb:8\n"
+    assert format_open_mpi_file(["a", "b"], 8) == "a slots=8\nb slots=8\n"
+    assert format_hydra_file(["a", "b"], 8) == "a:8\nb:8\n"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from muster_worker.agent.peers import find_node_rank, set_peers
 from muster_worker.agent.state import NodeState
 from muster_worker.contract.schema import Peer
-from muster_worker.sagemaker.container import build_sagemaker_variables, resource_config
+from muster_worker.sagemaker.container import build_resource_config, build_sagemaker_variables
 from support.node_builders import make_node_context, make_plan
 
 PEERS = tuple(Peer(number, f"10.0.0.{number}", 29400) for number in (0, 4, 2))
@@ -45,7 +45,7 @@ def test_a_script_gets_the_host_names_of_the_members() -> None:
     variables = build_sagemaker_variables(context.plan, context.node, context.host, "/opt/ml")
     assert variables["SM_HOSTS"] == '["algo-1","algo-5","algo-3"]'
     assert variables["SM_CURRENT_HOST"] == "algo-5"
-    assert resource_config(context.plan, context.node, context.host)["hosts"] == ["algo-1", "algo-5", "algo-3"]
+    assert build_resource_config(context.plan, context.node, context.host)["hosts"] == ["algo-1", "algo-5", "algo-3"]
 
 
 def test_members_in_order_change_nothing_for_a_script() -> None:

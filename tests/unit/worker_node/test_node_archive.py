@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from muster.render.agent_archive import build_agent_archive
-from muster_worker.agent.collector_client import backoff
+from muster_worker.agent.collector_client import compute_backoff
 from muster_worker.contract.schema import UNUSABLE_PYTHON
 
 
@@ -53,9 +53,9 @@ def test_what_is_no_agent_shows_what_went_wrong(tmp_path: Path) -> None:
 
 
 def test_backoff_grows_and_obeys_the_collector() -> None:
-    waits = [backoff(failures, 0.0, 0.5) for failures in range(12)]
+    waits = [compute_backoff(failures, 0.0, 0.5) for failures in range(12)]
     assert waits[0] == 0.1
     assert waits == sorted(waits)
     assert waits[-1] == 1.0
-    assert backoff(0, 30.0, 0.0) == 30.0
-    assert backoff(0, 1e9, 0.99) < 75.0
+    assert compute_backoff(0, 30.0, 0.0) == 30.0
+    assert compute_backoff(0, 1e9, 0.99) < 75.0

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from muster_worker.contract import schema
 from muster_worker.contract.rendezvous import is_rendezvous_variable
 from muster_worker.contract.schema import Scalar
-from muster_worker.launchers.environment import node_environment
+from muster_worker.launchers.environment import build_node_environment
 from muster_worker.launchers.registry import find_launcher
 from muster_worker.sagemaker.arguments import to_arguments, to_text
-from muster_worker.sagemaker.container import input_data_config
+from muster_worker.sagemaker.container import build_input_data_config
 from support.node_builders import make_node_context, make_plan
 
 NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,20}", fullmatch=True)
@@ -41,7 +41,7 @@ def test_values_of_variables_are_those_of_sagemaker(value: object, text: str) ->
 @given(st.dictionaries(NAMES, st.text(max_size=20)))
 def test_what_the_user_set_is_never_lost(base: dict[str, str]) -> None:
     kept = {name: value for name, value in base.items() if not is_rendezvous_variable(name)}
-    environment = node_environment(base, make_node_context())
+    environment = build_node_environment(base, make_node_context())
     assert {name: environment[name] for name in kept} == kept
 
 
@@ -50,16 +50,16 @@ def test_what_the_user_set_is_never_lost(base: dict[str, str]) -> None:
     ["NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "OMP_NUM_THREADS", "SM_HPS", "SM_MODEL_DIR", "PYTHONUNBUFFERED"],
 )
 def test_the_users_value_wins(name: str) -> None:
-    assert node_environment({name: "mine"}, make_node_context())[name] == "mine"
+    assert build_node_environment({name: "mine"}, make_node_context())[name] == "mine"
 
 
 def test_network_and_threads() -> None:
-    environment = node_environment({}, make_node_context())
+    environment = build_node_environment({}, make_node_context())
     assert environment["NCCL_SOCKET_IFNAME"] == "=eth0"
     assert environment["GLOO_SOCKET_IFNAME"] == environment["TP_SOCKET_IFNAME"] == "eth0"
     assert environment["OMPI_MCA_btl_tcp_if_include"] == "eth0"
     assert environment["OMP_NUM_THREADS"] == "4"
-    excluding = node_environment({"OMPI_MCA_btl_tcp_if_exclude": "lo"}, make_node_context())
+    excluding = build_node_environment({"OMPI_MCA_btl_tcp_if_exclude": "lo"}, make_node_context())
     assert "OMPI_MCA_btl_tcp_if_include" not in excluding
 
 
@@ -67,16 +67,16 @@ def test_network_and_threads() -> None:
     "name", ["RANK", "MASTER_ADDR", "ROLE_RANK", "PET_NNODES", "TORCHELASTIC_RUN_ID", "MUSTER_TOKEN"]
 )
 def test_another_runs_rendezvous_is_removed(name: str) -> None:
-    assert name not in node_environment({name: "stale"}, make_node_context())
+    assert name not in build_node_environment({name: "stale"}, make_node_context())
 
 
 @pytest.mark.parametrize("base", [{}, {"MUSTER_CHECKPOINT_DIR": "/c"}])
 def test_the_checkpoint_folder_is_the_backends(base: dict[str, str]) -> None:
-    assert node_environment(base, make_node_context())["MUSTER_CHECKPOINT_DIR"] == "/opt/ml/checkpoints"
+    assert build_node_environment(base, make_node_context())["MUSTER_CHECKPOINT_DIR"] == "/opt/ml/checkpoints"
 
 
 def test_sagemaker_variables() -> None:
-    environment = node_environment({}, make_node_context(make_plan(hyperparameters={"lr": 3e-5, "name": "x"})))
+    environment = build_node_environment({}, make_node_context(make_plan(hyperparameters={"lr": 3e-5, "name": "x"})))
     assert json.loads(environment["SM_HOSTS"]) == ["algo-1", "algo-2"]
     assert environment["SM_CURRENT_HOST"] == "algo-2"
     assert environment["SM_CHANNEL_MY-DATA"] == "/opt/ml/input/data/my-data"
@@ -112,11 +112,11 @@ def test_scripts_find_what_lies_beside_them_in_the_jobs_code(user: str | None, e
     context = make_node_context(replace(make_plan(), has_code=True))
     context = replace(context, host=replace(context.host, directory="/opt/ml/code"))
     base = {} if user is None else {"PYTHONPATH": user}
-    assert node_environment(base, context)["PYTHONPATH"] == expected
-    assert "PYTHONPATH" not in node_environment({}, make_node_context())
+    assert build_node_environment(base, context)["PYTHONPATH"] == expected
+    assert "PYTHONPATH" not in build_node_environment({}, make_node_context())
 
 
 def test_a_script_can_tell_that_it_has_a_share_of_the_data() -> None:
     channels = (schema.Channel("train", is_sharded=True), schema.Channel("validation"))
-    fields = {name: config["S3DistributionType"] for name, config in input_data_config(channels).items()}
+    fields = {name: config["S3DistributionType"] for name, config in build_input_data_config(channels).items()}
     assert fields == {"train": "ShardedByS3Key", "validation": "FullyReplicated"}

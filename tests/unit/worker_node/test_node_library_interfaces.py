@@ -12,9 +12,9 @@ from muster_worker.network.library_interfaces import (
     LAUNCHER_SETTINGS,
     RANK_SETTINGS,
     Network,
+    build_launcher_variables,
+    build_rank_variables,
     find_covering_range,
-    launcher_variables,
-    rank_variables,
 )
 
 ETH = Network("eth1", "10.79.0.11")
@@ -23,7 +23,7 @@ MIXED = (Peer(0, "10.79.0.11", 1, "eth1"), Peer(1, "10.79.0.12", 1, "ens5"))
 
 
 def test_a_tcp_network() -> None:
-    assert rank_variables(ETH, ()) == {
+    assert build_rank_variables(ETH, ()) == {
         "NCCL_SOCKET_IFNAME": "=eth1",
         "GLOO_SOCKET_IFNAME": "eth1",
         "TP_SOCKET_IFNAME": "eth1",
@@ -45,7 +45,7 @@ def test_a_tcp_network() -> None:
     ],
 )
 def test_where_a_variable_is_right(network: Network, name: str, value: str | None) -> None:
-    assert rank_variables(network, ()).get(name) == value
+    assert build_rank_variables(network, ()).get(name) == value
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_where_a_variable_is_right(network: Network, name: str, value: str | Non
     ],
 )
 def test_never_beside_what_excludes_it(said: tuple[str, ...], lost: set[str]) -> None:
-    assert set(rank_variables(ETH, ())) - set(rank_variables(ETH, said)) == lost
+    assert set(build_rank_variables(ETH, ())) - set(build_rank_variables(ETH, said)) == lost
 
 
 def test_an_images_own_files_exclude_as_well(tmp_path: Path) -> None:
@@ -73,11 +73,11 @@ def test_an_images_own_files_exclude_as_well(tmp_path: Path) -> None:
     (prefix / "bin" / "mpirun").touch(mode=0o755)
     names = read_mca_names({"HOME": str(home), "PATH": str(prefix / "bin")})
     assert names[:2] == ("btl_tcp_if_exclude", "rmaps_base_mapping_policy")
-    assert "OMPI_MCA_btl_tcp_if_include" not in rank_variables(replace(ETH, file_variables=names), ())
+    assert "OMPI_MCA_btl_tcp_if_include" not in build_rank_variables(replace(ETH, file_variables=names), ())
     elsewhere = tmp_path / "params"
     elsewhere.write_text("oob_tcp_if_exclude = lo\n")
     given = read_mca_names({"OMPI_MCA_mca_base_param_files": f"{elsewhere}:/nowhere", "PATH": ""})
-    assert "OMPI_MCA_oob_tcp_if_include" not in launcher_variables(replace(ETH, file_variables=given), PEERS, ())
+    assert "OMPI_MCA_oob_tcp_if_include" not in build_launcher_variables(replace(ETH, file_variables=given), PEERS, ())
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,13 @@ def test_an_images_own_files_exclude_as_well(tmp_path: Path) -> None:
     ],
 )
 def test_a_launcher_gets_no_setting_twice(said: tuple[str, ...], lost: set[str]) -> None:
-    everything = launcher_variables(ETH, PEERS, ())
+    everything = build_launcher_variables(ETH, PEERS, ())
     assert everything == dict.fromkeys((setting.name for setting in LAUNCHER_SETTINGS), "eth1")
-    assert set(everything) - set(launcher_variables(ETH, PEERS, said)) == lost
+    assert set(everything) - set(build_launcher_variables(ETH, PEERS, said)) == lost
 
 
 def test_nodes_whose_interfaces_have_different_names() -> None:
-    assert launcher_variables(ETH, MIXED, ()) == {
+    assert build_launcher_variables(ETH, MIXED, ()) == {
         "OMPI_MCA_oob_tcp_if_include": "10.79.0.8/29",
         "PRTE_MCA_prte_if_include": "10.79.0.8/29",
     }

@@ -86,7 +86,7 @@ def test_last_lines_are_few_and_short() -> None:
     for number in range(50):
         tail.feed(f"line {number}\n\n".encode())
     tail.feed(b"y" * 2000)
-    lines = tail.last_lines()
+    lines = tail.read_last_lines()
     assert len(lines) == MAX_LAST_LINES
     assert lines[0] == "line 43"
     assert len(lines[-1]) == MAX_LINE_CHARS

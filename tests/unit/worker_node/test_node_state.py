@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from muster_worker.agent.reports import Observation, Snapshot, encode_report, make_report
 from muster_worker.agent.state import (
     ActivityFound,
+    AgentTerminated,
     Event,
     LauncherRecord,
     MetricRecord,
@@ -16,10 +17,9 @@ from muster_worker.agent.state import (
     RankEnded,
     RankStarted,
     StopBegan,
-    Terminated,
-    apply,
+    apply_event,
     begin_attempt,
-    exit_code,
+    compute_exit_code,
 )
 from muster_worker.agent.termination import MAX_BYTES, build_summary
 from muster_worker.contract import wire
@@ -38,7 +38,7 @@ from muster_worker.contract.schema import (
 def a_state(*events: Event, procs: int = 2) -> NodeState:
     state = begin_attempt(NodeState("uid", 1, 1), 1, 1 * procs, procs, 0.0)
     for event in events:
-        state = apply(state, event)
+        state = apply_event(state, event)
     return state
 
 
@@ -111,21 +111,21 @@ def test_a_metrics_last_value_counts() -> None:
         ((LauncherRecord("torchrun", 1.0, 3),), 3),
         ((RankEnded(2, 1.0, 0),), 1),  # one was never started
         ((StopBegan(0.5), RankEnded(2, 1.0, 0), RankEnded(3, 1.0, 0)), 1),  # stopped before they had finished
-        ((RankEnded(2, 1.0, 0), RankEnded(3, 1.0, 0), Terminated(2.0)), 0),  # the signal came afterwards
-        ((RankEnded(2, 1.0, 7), RankEnded(3, 1.0, 0), Terminated(2.0)), 7),
-        ((RankEnded(2, 1.0, 0), Terminated(2.0), StopBegan(2.0), RankEnded(3, 3.0, 0)), 143),
-        ((Terminated(2.0),), 143),
+        ((RankEnded(2, 1.0, 0), RankEnded(3, 1.0, 0), AgentTerminated(2.0)), 0),  # the signal came afterwards
+        ((RankEnded(2, 1.0, 7), RankEnded(3, 1.0, 0), AgentTerminated(2.0)), 7),
+        ((RankEnded(2, 1.0, 0), AgentTerminated(2.0), StopBegan(2.0), RankEnded(3, 3.0, 0)), 143),
+        ((AgentTerminated(2.0),), 143),
         ((ProblemFound(AgentProblem("BadStart", "x")), RankEnded(2, 1.0, 0), RankEnded(3, 1.0, 0)), 1),
     ],
 )
 def test_exit_code(events: tuple[Event, ...], code: int) -> None:
-    assert exit_code(a_state(*events)) == code
+    assert compute_exit_code(a_state(*events)) == code
 
 
 @pytest.mark.parametrize(("terminated", "code"), [(False, 1), (True, 143)])
 def test_an_agent_that_started_nothing_has_not_succeeded(terminated: bool, code: int) -> None:  # noqa: FBT001
     state = NodeState("uid", 0, 1, terminated_at=1.0 if terminated else None)
-    assert exit_code(state) == code
+    assert compute_exit_code(state) == code
     word = json.loads(build_summary(make_report(Snapshot(state, {}), 1, 2.0), code))
     assert (word["ranks"], word["succeeded"], word["terminated"]) == (0, 0, terminated)
 
@@ -179,7 +179,7 @@ def test_the_summary_fits_and_is_json(letter: str) -> None:
 def test_what_a_rank_says_of_times_stays_within_its_attempt() -> None:
     state = begin_attempt(NodeState("uid", 0, 1), 1, 0, 1, 90.0)
     for event in (RankStarted(0, 77, -1e9), MetricRecord("loss", 1.0, 0, -1e9), RankEnded(0, 1e300, 7)):
-        state = apply(state, event)
+        state = apply_event(state, event)
     report = make_report(Snapshot(state, {0: Observation(step=1, stepped_at=1e-9)}), 1, 100.0)
     rank = report.ranks[0]
     assert (rank.started_age, rank.step_age, rank.ended_age, report.metrics[0].age) == (10.0, 10.0, 0.0, 10.0)
@@ -188,4 +188,4 @@ def test_what_a_rank_says_of_times_stays_within_its_attempt() -> None:
 def test_more_metrics_than_a_report_may_have_are_left_out() -> None:
     state = a_state(*(MetricRecord(f"m{number}", 1.0, 2, 1.0) for number in range(MAX_METRICS + 1)))
     assert len(state.metrics) == MAX_METRICS
-    assert apply(state, MetricRecord("m0", 2.0, 2, 2.0)).metrics[0].value == 2.0
+    assert apply_event(state, MetricRecord("m0", 2.0, 2, 2.0)).metrics[0].value == 2.0

@@ -45,20 +45,20 @@ def started(stop: Callable[[str], None] = never) -> tuple[PeerPings, int]:
 
 def test_the_answer_tells_the_state_of_the_attempt(asker: socket.socket) -> None:
     pings, port = started()
-    pings.begin(command(CommandKind.START, 1, port, None))
+    pings.begin_attempt(command(CommandKind.START, 1, port, None))
     assert ask(asker, port, 1) == Ping(PingKind.ALIVE, 0, 1, NONCE)
-    pings.succeed(1)
+    pings.record_success(1)
     assert ask(asker, port, 1) == Ping(PingKind.SUCCEEDED, 0, 1, NONCE)
-    pings.begin(command(CommandKind.START, 2, port, None))
+    pings.begin_attempt(command(CommandKind.START, 2, port, None))
     assert ask(asker, port, 1) == Ping(PingKind.ATTEMPT_ENDED, 0, 1, NONCE)
     assert ask(asker, port, 2) == Ping(PingKind.ALIVE, 0, 1, NONCE)
-    pings.end(command(CommandKind.STOP, 2))
+    pings.end_attempt(command(CommandKind.STOP, 2))
     assert ask(asker, port, 2) == Ping(PingKind.ATTEMPT_ENDED, 0, 1, NONCE)
 
 
 def test_strangers_get_no_answer(asker: socket.socket) -> None:
     pings, port = started()
-    pings.begin(command(CommandKind.START, 1, port, None))
+    pings.begin_attempt(command(CommandKind.START, 1, port, None))
     key = bytes.fromhex(KEYS[1])
     asker.settimeout(0.5)
     for datagram in (
@@ -79,7 +79,7 @@ def test_strangers_get_no_answer(asker: socket.socket) -> None:
 def test_a_node_asks_its_peer_until_it_answers(asker: socket.socket) -> None:
     asker.bind(("127.0.0.1", 0))
     pings, port = started()
-    pings.begin(command(CommandKind.START, 1, port, asker.getsockname()[1]))
+    pings.begin_attempt(command(CommandKind.START, 1, port, asker.getsockname()[1]))
     asker.settimeout(10.0)
     asked = [decode(asker.recv(PING_BYTES + 1), bytes.fromhex(KEYS[1])) for _ in range(2)]
     assert all(ping is not None and (ping.kind, ping.sender, ping.receiver) == (PingKind.PING, 0, 1) for ping in asked)
@@ -95,7 +95,7 @@ def test_a_node_stops_if_its_peer_says_that_the_attempt_is_over(asker: socket.so
         stopped.set()
 
     pings, port = started(stop)
-    pings.begin(command(CommandKind.START, 1, port, asker.getsockname()[1]))
+    pings.begin_attempt(command(CommandKind.START, 1, port, asker.getsockname()[1]))
     asker.settimeout(10.0)
     key = bytes.fromhex(KEYS[1])
     for _ in range(5):
@@ -111,4 +111,4 @@ def test_a_node_stops_if_its_peer_says_that_the_attempt_is_over(asker: socket.so
 def test_without_a_fence_there_is_no_port() -> None:
     pings = PeerPings(0, 0.0, lambda: 0.0, never, lambda _: None)
     assert pings.port is None
-    pings.begin(command(CommandKind.START, 1, None, None))
+    pings.begin_attempt(command(CommandKind.START, 1, None, None))

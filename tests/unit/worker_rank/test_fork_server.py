@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from muster_worker.fork_server.command import PythonCommand, parse_command
 from muster_worker.fork_server.imports import TORCH_MODULES, find_early_change, find_imports, read_sources
-from muster_worker.fork_server.request import LENGTH_BYTES, decode, encode, inherited_fds
+from muster_worker.fork_server.request import LENGTH_BYTES, decode, encode, list_inherited_fds
 from muster_worker.fork_server.variables import find_difference, find_moved_code
 from muster_worker.rank import command_line
 
@@ -156,7 +156,7 @@ def test_other_bytes_are_no_request(data: bytes) -> None:
 
 def test_what_a_program_would_inherit_has_no_files_of_this_process() -> None:
     with Path(__file__).open("rb") as file:
-        assert file.fileno() not in inherited_fds()
+        assert file.fileno() not in list_inherited_fds()
 
 
 def test_a_kernel_that_does_not_tell_where_the_command_line_is_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 from muster_worker.agent.log import Log
 from muster_worker.agent.reports import Observation
 from muster_worker.agent.state import ActivityChanged
-from muster_worker.rank_group.hang_watch import MAX_CAPTURES, HangWatch
+from muster_worker.rank_group.hang_watch import MAX_CAPTURES, HangDetector
 from muster_worker.rank_group.rank_links import RankLink
 
 TIMEOUT = 100.0
@@ -25,7 +25,7 @@ class Watched:
         self._log = Log(writer)
         self._sockets = socket.socketpair()
         self.links = {rank: RankLink(end) for rank, end in enumerate(self._sockets)}
-        self._watch = HangWatch(TIMEOUT, self._log)
+        self._watch = HangDetector(TIMEOUT, self._log)
 
     def check(self, now: float, *observations: Observation) -> list[ActivityChanged]:
         events = self._watch.check(dict(enumerate(observations)), self.links, now)

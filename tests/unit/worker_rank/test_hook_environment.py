@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker.rank.hook_environment import with_hook, without_hook
+from muster_worker.rank.hook_environment import add_hook, remove_hook
 
 ARCHIVE = "/run/muster/agent.pyz"
 SITE = f"{ARCHIVE}/muster_worker/site"
@@ -20,20 +20,20 @@ SITE = f"{ARCHIVE}/muster_worker/site"
 )
 def test_the_hook_comes_first(user: str | None, hooked: str, memory: str) -> None:
     environment = {} if user is None else {"PYTHONPATH": user}
-    assert with_hook(environment, ARCHIVE, "rank") == {"PYTHONPATH": hooked, "MUSTER_HOOK": f"rank:{memory}"}
+    assert add_hook(environment, ARCHIVE, "rank") == {"PYTHONPATH": hooked, "MUSTER_HOOK": f"rank:{memory}"}
 
 
 @given(st.none() | st.text("ab:/", max_size=8), st.sampled_from(["rank", "node"]), st.booleans())
 def test_what_was_added_is_taken_away_again(user: str | None, scope: str, twice: bool) -> None:  # noqa: FBT001
     environment = {"HOME": "/root"} if user is None else {"PYTHONPATH": user}
-    hooked = with_hook(environment, ARCHIVE, "node")
+    hooked = add_hook(environment, ARCHIVE, "node")
     if twice:  # a wrapper inside a node's command
-        hooked = with_hook(hooked, ARCHIVE, scope)
+        hooked = add_hook(hooked, ARCHIVE, scope)
         assert hooked["PYTHONPATH"].split(":").count(SITE) == 1
-    assert without_hook({**hooked, "MUSTER_PROGRESS": "/x"}, ARCHIVE) == environment
+    assert remove_hook({**hooked, "MUSTER_PROGRESS": "/x"}, ARCHIVE) == environment
 
 
 def test_what_a_shell_put_before_it_stays() -> None:
-    hooked = with_hook({}, ARCHIVE, "rank")
+    hooked = add_hook({}, ARCHIVE, "rank")
     changed = {**hooked, "PYTHONPATH": f"/mine:{hooked['PYTHONPATH']}:/other"}
-    assert without_hook(changed, ARCHIVE) == {"PYTHONPATH": "/mine:/other"}
+    assert remove_hook(changed, ARCHIVE) == {"PYTHONPATH": "/mine:/other"}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from muster_worker.contract.schema import EndReason
 from muster_worker.contract.wire import MalformedDocument
-from muster_worker.rank import announce, wrapper
+from muster_worker.rank import agent_connection, wrapper
 from muster_worker.rank_group import link
 from muster_worker.rank_group.link import EndedMessage, HelloMessage, RefusedMessage, StartedMessage, decode
 
@@ -19,7 +19,7 @@ class Pair:
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(folder / "s"))
         listener.listen(1)
-        self.announcer = announce.AgentConnection(str(folder / "s"))
+        self.announcer = agent_connection.AgentConnection(str(folder / "s"))
         self.receiver = link.Receiver(listener.accept()[0])
         listener.close()
 
@@ -100,7 +100,7 @@ def test_malformed_messages(line: bytes, words: str) -> None:
 def test_what_a_rank_says_is_json(text: str, at: float) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        announcer = announce.AgentConnection.__new__(announce.AgentConnection)
+        announcer = agent_connection.AgentConnection.__new__(agent_connection.AgentConnection)
         announcer._socket = ours
         announcer.send("refused", {"reason": "r", "message": text, "at": at})
         assert decode(theirs.recv(1 << 20)[:-1]) == RefusedMessage("r", text, at)

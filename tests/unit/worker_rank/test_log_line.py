@@ -38,12 +38,12 @@ lines = st.builds(
 
 @given(lines)
 def test_a_line_contains_its_record_in_one_piece(line: RankLine) -> None:
-    text = log_line.write(line)
+    text = log_line.format_line(line)
     assert text.startswith("[muster] {")
     assert text.isascii()
     assert text.isprintable()
     assert len(text) <= log_line.MAX_CHARS
-    result = log_line.read(text)
+    result = log_line.parse_line(text)
     assert result is not None
     assert replace(result, last_lines=(), metrics={}, activity=None) == replace(
         line, last_lines=(), metrics={}, activity=None
@@ -57,22 +57,22 @@ def test_a_line_contains_its_record_in_one_piece(line: RankLine) -> None:
 def test_a_quoted_record_is_not_found(line: RankLine) -> None:
     quoted = ("ValueError: loss=3", "torch_xla/x.py Invalid requirement mpirun.real [ORTE] Exception")
     line = replace(line, last_lines=quoted, activity="Exception", metrics={})
-    text = log_line.write(line)
+    text = log_line.format_line(line)
     assert TAKEN_FOR_A_REASON.search(text) is None
-    result = log_line.read(text)
+    result = log_line.parse_line(text)
     assert result is not None
     assert result.last_lines == quoted
 
 
 def test_a_line_is_found_wherever_it_stands() -> None:
-    text = log_line.write(LINE)
+    text = log_line.format_line(LINE)
     for around in (f"{text}\n", f"[1,3]<stdout>:{text}", f"50%\r{text}", f"loss=0.1{text} and more"):
-        assert log_line.read(around) == LINE
+        assert log_line.parse_line(around) == LINE
 
 
 @pytest.mark.parametrize("cut", [1, 20, 60, 90])
 def test_a_line_that_was_cut_says_nothing(cut: int) -> None:
-    assert log_line.read(log_line.write(LINE)[:-cut]) is None
+    assert log_line.parse_line(log_line.format_line(LINE)[:-cut]) is None
 
 
 @pytest.mark.parametrize(
@@ -84,21 +84,21 @@ def test_a_line_that_was_cut_says_nothing(cut: int) -> None:
         "[muster] []",
         "[muster] {" + '"a":[' * 3000,
         '[muster] {"event":"started"}',
-        log_line.write(LINE).replace('"rank":3', '"rank":"3"'),
-        log_line.write(LINE).replace('"rank":3', '"rank":3,"more":1'),
-        log_line.write(LINE).replace('"at":10.5', '"at":NaN'),
-        log_line.write(LINE).replace('"at":10.5', '"at":1e999'),
+        log_line.format_line(LINE).replace('"rank":3', '"rank":"3"'),
+        log_line.format_line(LINE).replace('"rank":3', '"rank":3,"more":1'),
+        log_line.format_line(LINE).replace('"at":10.5', '"at":NaN'),
+        log_line.format_line(LINE).replace('"at":10.5', '"at":1e999'),
     ],
 )
 def test_what_is_no_line_of_ours_says_nothing(text: str) -> None:
-    assert log_line.read(text) is None
+    assert log_line.parse_line(text) is None
 
 
 def test_only_what_is_known_is_written() -> None:
-    document = json.loads(log_line.write(LINE).removeprefix(log_line.MARK))
+    document = json.loads(log_line.format_line(LINE).removeprefix(log_line.MARK))
     assert set(document) == {"event", "host", "rank", "local_rank", "world", "at", "started_at", "pid"}
 
 
 @pytest.mark.parametrize(("world", "seconds"), [(1, 30), (600, 30), (1200, 60), (100_000, 120)])
 def test_more_ranks_write_less_often(world: int, seconds: float) -> None:
-    assert log_line.interval_seconds(world) == seconds
+    assert log_line.compute_interval(world) == seconds

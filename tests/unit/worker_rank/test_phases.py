@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Iterator[str]:
 
 
 def current(path: str) -> str | None:
-    return progress.read(path).phase_at(time.monotonic())
+    return progress.read(path).find_phase(time.monotonic())
 
 
 def test_a_rank_is_in_a_phase_until_its_end(path: str) -> None:
@@ -91,7 +91,7 @@ def test_the_next_program_of_the_rank_starts_without_a_phase(path: str) -> None:
     ],
 )
 def test_a_phase_has_a_limit(ends_at: float | None, expected: str | None) -> None:
-    assert Progress(phase="eval", phase_ends_at=ends_at).phase_at(100.0) == expected
+    assert Progress(phase="eval", phase_ends_at=ends_at).find_phase(100.0) == expected
 
 
 @pytest.mark.parametrize("name", ["", "x" * 33, "é", "a\n", "\0"])

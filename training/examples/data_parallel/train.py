@@ -57,7 +57,7 @@ def build_classifier() -> nn.Sequential:
 
 
 @torch.no_grad()
-def accuracy(model: nn.Module, batches: DataLoader[tuple[Tensor, ...]], device: torch.device) -> float:
+def measure_accuracy(model: nn.Module, batches: DataLoader[tuple[Tensor, ...]], device: torch.device) -> float:
     """Return the fraction of correctly classified images."""
     model.eval()
     correct = images = 0
@@ -89,7 +89,7 @@ def main() -> None:
             step += 1
             if step % 10 == 0:
                 print(f"epoch={epoch} step={step} loss={loss.item():.5f}", flush=True)
-        print(f"epoch={epoch} step={step} accuracy={accuracy(model, validation, device):.4f}", flush=True)
+        print(f"epoch={epoch} step={step} accuracy={measure_accuracy(model, validation, device):.4f}", flush=True)
 
     if args.model_dir:
         args.model_dir.mkdir(parents=True, exist_ok=True)

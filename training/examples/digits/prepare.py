@@ -20,7 +20,7 @@ VALIDATION_EVERY = 5
 def main() -> None:
     """Prepare both channels."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("directory", type=Path, metavar="DIR", help="where train/ and validation/ go")
+    parser.add_argument("directory", type=Path, metavar="DIR", help="the folder for train/ and validation/")
     directory: Path = parser.parse_args().directory
     directory.mkdir(parents=True, exist_ok=True)
     for channel in ("train", "validation"):

@@ -35,14 +35,14 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--model-dir", type=Path, default=os.environ.get("SM_MODEL_DIR"))
     parser.add_argument("--checkpoint-dir", type=Path, default=os.environ.get("MUSTER_CHECKPOINT_DIR"))
     parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--batch-size", type=int, default=8, help="images that each rank takes a step")
+    parser.add_argument("--batch-size", type=int, default=8, help="images per step on each rank")
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--lr-decay", type=float, default=0.8, help="the learning rate's factor from epoch to epoch")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=0, help="processes of each rank that read images; 0: itself")
+    parser.add_argument("--workers", type=int, default=0, help="processes per rank that read images; 0: none")
     parser.add_argument("--gradient-compression", choices=["none", "fp16", "bf16", "powersgd"], default="none")
-    parser.add_argument("--log-every", type=int, default=10, help="steps from one line to the next")
-    parser.add_argument("--require-accuracy", type=float, default=0.0, help="fail when validation ends below")
+    parser.add_argument("--log-every", type=int, default=10, help="steps between two log lines")
+    parser.add_argument("--require-accuracy", type=float, default=0.0, help="fail if the final accuracy is lower")
     options = parser.parse_args()
     if options.train is None or options.validation is None:
         parser.error("--train and --validation are needed where SM_CHANNEL_TRAIN and SM_CHANNEL_VALIDATION are unset")
@@ -72,9 +72,9 @@ class ImageFolder(Dataset[tuple[Tensor, int]]):
 
 
 def choose_images(images: int, seed: int, first: int, rank: int, world: int) -> list[int]:
-    """Return a rank's images of an epoch after the `first`, which all ranks have trained, as DistributedSampler does.
+    """Return the images that a rank still trains in an epoch, without the `first` ones, which all ranks have trained.
 
-    Their order depends on the seed only, so that an epoch can continue with another number of ranks.
+    The order depends on the seed only, so that an epoch can continue with another number of ranks.
     """
     order = torch.randperm(images, generator=torch.Generator().manual_seed(seed)).tolist()[first:]
     # All ranks need the same number of images, so the last ones get some of the first ones again.
@@ -104,7 +104,7 @@ def compress_gradients(parallel: DistributedDataParallel, method: str) -> None:
         parallel.register_comm_hook(None, default_hooks.bf16_compress_hook)
     elif method == "powersgd":
         # Low-rank gradients hurt while the loss still falls steeply, so PowerSGD starts after some steps. Its state is
-        # different on each rank and not in the snapshot: after a restart it waits again.
+        # different on each rank and not in the checkpoint: after a restart it waits again.
         state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=4, start_powerSGD_iter=50)
         parallel.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
 
@@ -151,7 +151,7 @@ class Trainer:
         return True
 
     @torch.no_grad()
-    def accuracy(self, batches: Iterable[tuple[Tensor, Tensor]]) -> float:
+    def measure_accuracy(self, batches: Iterable[tuple[Tensor, Tensor]]) -> float:
         """Return the fraction of correctly classified validation images, equal on every rank."""
         self.model.eval()
         counts = torch.zeros(2, dtype=torch.int64, device=self.device)
@@ -163,9 +163,9 @@ class Trainer:
         dist.all_reduce(counts)
         return counts[0].item() / counts[1].item()
 
-    def save_snapshot(self, path: Path, epochs_done: int) -> None:
+    def save_checkpoint(self, path: Path, epochs_done: int) -> None:
         """Save all state for a restart. Random states aren't needed: each epoch is seeded by its number."""
-        snapshot = {
+        checkpoint = {
             "epochs_done": epochs_done,
             "images": self.images,
             "step": self.step,
@@ -174,18 +174,18 @@ class Trainer:
             "schedule": self.schedule.state_dict(),
             "scaler": self.scaler.state_dict(),
         }
-        save(snapshot, path)
+        save(checkpoint, path)
 
-    def load_snapshot(self, path: Path) -> int:
-        """Load the snapshot if there is one. Returns its number of epochs."""
+    def load_checkpoint(self, path: Path) -> int:
+        """Load the checkpoint if there is one. Returns its number of epochs."""
         epochs_done = 0
         if path.exists():
-            snapshot = torch.load(path, map_location=self.device, weights_only=True)
-            epochs_done, self.images, self.step = snapshot["epochs_done"], snapshot["images"], snapshot["step"]
-            self.model.load_state_dict(snapshot["model"])
-            self.optimizer.load_state_dict(snapshot["optimizer"])
-            self.schedule.load_state_dict(snapshot["schedule"])
-            self.scaler.load_state_dict(snapshot["scaler"])
+            checkpoint = torch.load(path, map_location=self.device, weights_only=True)
+            epochs_done, self.images, self.step = checkpoint["epochs_done"], checkpoint["images"], checkpoint["step"]
+            self.model.load_state_dict(checkpoint["model"])
+            self.optimizer.load_state_dict(checkpoint["optimizer"])
+            self.schedule.load_state_dict(checkpoint["schedule"])
+            self.scaler.load_state_dict(checkpoint["scaler"])
         # Ranks that start at different steps would wait for each other for ever, so compare first.
         steps = torch.tensor([self.step, -self.step], device=self.device)
         dist.all_reduce(steps, dist.ReduceOp.MAX)
@@ -247,7 +247,7 @@ def build_trainer(args: argparse.Namespace, classes: int) -> Trainer:
 
 
 def train(args: argparse.Namespace) -> float | None:
-    """Train for args.epochs, from the snapshot if there is one. Returns the final accuracy; None after a stop."""
+    """Train for args.epochs, from the checkpoint if there is one. Returns the final accuracy; None after a stop."""
     rank, world = dist.get_rank(), dist.get_world_size()
     training = ImageFolder(args.train)
     validation = ImageFolder(args.validation, training.classes)
@@ -257,29 +257,29 @@ def train(args: argparse.Namespace) -> float | None:
     validation_batches = DataLoader(Subset(validation, range(rank, len(validation), world)), batch_size=256)
 
     trainer = build_trainer(args, len(training.classes))
-    snapshot = args.checkpoint_dir / "snapshot.pt" if args.checkpoint_dir else None
-    first = trainer.load_snapshot(snapshot) if snapshot else 0
+    checkpoint = args.checkpoint_dir / "checkpoint.pt" if args.checkpoint_dir else None
+    first = trainer.load_checkpoint(checkpoint) if checkpoint else 0
     if trainer.step and rank == 0:
         where = f"at image {trainer.images} of epoch {first}" if trainer.images else f"after epoch {first - 1}"
-        print(f"resumed from {snapshot} {where}", flush=True)
+        print(f"resumed from {checkpoint} {where}", flush=True)
 
     for epoch in range(first, args.epochs):
         chosen = choose_images(len(training), args.seed + epoch, trainer.images, rank, world)
         batches = DataLoader(training, args.batch_size, sampler=chosen, num_workers=args.workers, pin_memory=pinned)
         torch.manual_seed((args.seed * 10_000 + epoch) * world + rank)
         if not trainer.train_epoch(epoch, batches):
-            if rank == 0 and snapshot:
-                trainer.save_snapshot(snapshot, epoch)
+            if rank == 0 and checkpoint:
+                trainer.save_checkpoint(checkpoint, epoch)
             return None
-        accuracy = trainer.accuracy(validation_batches)
+        accuracy = trainer.measure_accuracy(validation_batches)
         if rank == 0:
             print(f"epoch={epoch} step={trainer.step} accuracy={accuracy:.4f}", flush=True)
-            if snapshot:
-                trainer.save_snapshot(snapshot, epoch + 1)
+            if checkpoint:
+                trainer.save_checkpoint(checkpoint, epoch + 1)
 
     if rank == 0 and args.model_dir:
         save({"classes": training.classes, "model": trainer.model.state_dict()}, args.model_dir / "model.pt")
-    return trainer.accuracy(validation_batches)
+    return trainer.measure_accuracy(validation_batches)
 
 
 def main() -> None:

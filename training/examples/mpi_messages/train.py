@@ -59,7 +59,7 @@ def broadcast_weights(world: MPI.Intracomm, seed: int) -> Weights:
     return weights
 
 
-def gathered_average(world: MPI.Intracomm, own: Values) -> float:
+def average_gathered_values(world: MPI.Intracomm, own: Values) -> float:
     """Return the mean of all ranks' values, on every rank. Each rank's mean is weighted by its number of values."""
     means: Values = np.empty(world.Get_size(), dtype=np.float64)
     counts: Counts = np.empty(world.Get_size(), dtype=np.int64)
@@ -91,7 +91,7 @@ def main() -> None:
         raise SystemExit("the ranks have different weights after the broadcast")
 
     own = np.random.default_rng([args.seed, rank]).uniform(size=args.samples + 1000 * rank)
-    average = gathered_average(world, own)
+    average = average_gathered_values(world, own)
     if abs(average - 0.5) > TOLERANCE:
         raise SystemExit(f"the average of uniform numbers is {average}, far from 0.5")
     if rank == 0:

@@ -2,7 +2,7 @@
 
     python kill_rank.py SCRIPT [ARGUMENTS ...]
 
-It stands for a failure: `kill -9` from another terminal has the same effect.
+It simulates a failure: `kill -9` from another terminal has the same effect.
 """
 
 import os
@@ -29,7 +29,7 @@ def main() -> None:
     """Start the thread that kills this rank, and run the script as if Python had been started with it."""
     del sys.argv[0]
     if int(os.environ["RANK"]) == RANK and os.environ["MUSTER_ATTEMPT"] == "1":
-        checkpoint = Path(os.environ["MUSTER_CHECKPOINT_DIR"], "snapshot.pt")
+        checkpoint = Path(os.environ["MUSTER_CHECKPOINT_DIR"], "checkpoint.pt")
         threading.Thread(target=kill_after, args=[checkpoint], daemon=True).start()
     sys.path[0] = str(Path(sys.argv[0]).parent)
     runpy.run_path(sys.argv[0], run_name="__main__")

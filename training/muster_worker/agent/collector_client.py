@@ -80,12 +80,12 @@ class CollectorClient:
         self._connection: Optional[http.client.HTTPSConnection] = None
         self.answered_at = time.monotonic()  # when the last answered request was sent
 
-    def report(self, body: bytes) -> ReportAnswer:
+    def send_report(self, body: bytes) -> ReportAnswer:
         """Send a report. Raises `CollectorUnavailable`."""
         _, answer = self._request("POST", "/v1/report", body, _TIMEOUT)
         return _decode(ReportAnswer, answer)
 
-    def command(self, after: Optional[Order], wait: int) -> Optional[Command]:
+    def poll_command(self, after: Optional[Order], wait: int) -> Optional[Command]:
         """Long-poll for a command above `after` for `wait` seconds. Returns None if there is none.
 
         Raises `CollectorUnavailable`.
@@ -118,7 +118,7 @@ class CollectorClient:
     def _exchange(self, method: str, path: str, body: Optional[bytes], timeout: float) -> Tuple[int, bytes]:
         sent_at, connection = time.monotonic(), self._open(timeout)
         headers = {
-            "Authorization": f"Bearer {self._token()}",
+            "Authorization": f"Bearer {self._read_token()}",
             "Content-Type": "application/json",
             "Accept-Encoding": "deflate",
         }
@@ -134,7 +134,7 @@ class CollectorClient:
         if response.getheader("Content-Encoding", "identity") == "deflate":
             answer = _inflate(answer)
         if response.status not in (http.client.OK, http.client.NO_CONTENT):
-            raise CollectorUnavailable(_describe_refusal(response.status, answer), _retry_after(response))
+            raise CollectorUnavailable(_describe_refusal(response.status, answer), _read_retry_after(response))
         return response.status, answer
 
     def _open(self, timeout: float) -> http.client.HTTPSConnection:
@@ -148,7 +148,7 @@ class CollectorClient:
         self._connection.sock.settimeout(timeout)
         return self._connection
 
-    def _token(self) -> str:
+    def _read_token(self) -> str:
         with open(self._token_file, encoding="ascii") as file:
             return file.read().strip()
 
@@ -181,13 +181,13 @@ def _inflate(answer: bytes) -> bytes:
     return inflated
 
 
-def backoff(failures: int, retry_after: float, jitter: float) -> float:
+def compute_backoff(failures: int, retry_after: float, jitter: float) -> float:
     """Return seconds to wait after this number of consecutive failures; `jitter` is in [0, 1)."""
     delay = min(_MAX_BACKOFF, 0.1 * 2.0 ** min(failures, 10)) * (0.5 + jitter)
     return max(delay, min(retry_after, 60.0) * (1.0 + jitter / 4.0))
 
 
-def _retry_after(response: http.client.HTTPResponse) -> float:
+def _read_retry_after(response: http.client.HTTPResponse) -> float:
     text = response.getheader("Retry-After", "")
     if text.isdigit():
         return float(text)

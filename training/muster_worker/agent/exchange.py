@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import List, Optional, Tuple, Union
 
-from muster_worker.agent.collector_client import CollectorClient, CollectorUnavailable, backoff
+from muster_worker.agent.collector_client import CollectorClient, CollectorUnavailable, compute_backoff
 from muster_worker.agent.reports import Snapshot, encode_report, make_report
 from muster_worker.contract.schema import Command, Order
 
@@ -122,16 +122,16 @@ class Reporter:
     def _send(self, snapshot: Snapshot, sequence: int, failures: int) -> Optional[float]:
         try:
             # Each retry computes the ages again.
-            answer = self._client.report(encode_report(make_report(snapshot, sequence, time.monotonic())))
+            answer = self._client.send_report(encode_report(make_report(snapshot, sequence, time.monotonic())))
         except CollectorUnavailable as error:
             self._inbox.put(CollectorUnreachable(str(error)))
-            return backoff(failures, error.retry_after, random.random())  # noqa: S311 - jitter, not security
+            return compute_backoff(failures, error.retry_after, random.random())  # noqa: S311 - jitter, not security
         state = snapshot.state
         self._inbox.put(ReportAcknowledged(state.attempt, state.phase, answer.heartbeat_seconds))
         return None
 
 
-class Listener:
+class CommandPoller:
     """Polls for commands with one long poll after the other."""
 
     def __init__(self, client: CollectorClient, inbox: Inbox) -> None:
@@ -144,9 +144,9 @@ class Listener:
         failures = 0
         while True:
             try:
-                command = self._client.command(after, POLL_SECONDS)
+                command = self._client.poll_command(after, POLL_SECONDS)
             except CollectorUnavailable as error:
-                time.sleep(backoff(failures, error.retry_after, random.random()))  # noqa: S311 - jitter, not security
+                time.sleep(compute_backoff(failures, error.retry_after, random.random()))  # noqa: S311 - jitter, not security
                 failures += 1
                 continue
             failures = 0

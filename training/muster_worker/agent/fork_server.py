@@ -14,8 +14,8 @@ from muster_worker.contract.schema import Launcher
 from muster_worker.fork_server import imports, server
 from muster_worker.fork_server.command import PythonCommand
 from muster_worker.launchers.commands import find_script
-from muster_worker.launchers.environment import ForkServer, NodeContext, node_environment
-from muster_worker.rank.hook_environment import SCOPE_RANK, with_hook
+from muster_worker.launchers.environment import ForkServer, NodeContext, build_node_environment
+from muster_worker.rank.hook_environment import SCOPE_RANK, add_hook
 
 _TORCHRUN_MODULE = "torch.distributed.launcher.api"
 """The module that torchrun imports first. Don't import torchrun's own module, because Python runs it as `__main__`."""
@@ -36,8 +36,8 @@ def start_fork_server(context: NodeContext, base: Mapping[str, str], log: Log) -
     if not modules:
         return None
     path = os.path.join(context.run_dir, "fork.sock")
-    environment = node_environment(base, context)
-    pid = start_server(command, modules, with_hook(environment, context.archive, SCOPE_RANK), path)
+    environment = build_node_environment(base, context)
+    pid = start_server(command, modules, add_hook(environment, context.archive, SCOPE_RANK), path)
     return ForkServer(pid, path, forks_ranks=bool(rank_modules))
 
 
@@ -64,7 +64,7 @@ def _find_modules(
     command = find_script(context.plan)
     if isinstance(command, str):
         return None
-    sources = imports.read_sources(command.script, _list_script_folders(command, node_environment(base, context)))
+    sources = imports.read_sources(command.script, _list_script_folders(command, build_node_environment(base, context)))
     rank_modules = imports.find_imports(sources)
     change = imports.find_early_change(sources) if rank_modules else None
     if change is not None:

@@ -35,7 +35,7 @@ def run_guarded(run: Callable[[], int]) -> int:
     if agent == 0:
         # Leave the guardian's process group: a terminal's Ctrl-C then arrives once, forwarded by the guardian.
         os.setpgid(0, 0)
-        processes.end_with_parent(guardian)
+        processes.terminate_with_parent(guardian)
         signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
         return run()
     child_exit = _wait(agent)
@@ -56,13 +56,13 @@ def _wait(agent: int) -> processes.ProcessExit:
                 return child_exit
         number = signal.sigwait((*FORWARDED_SIGNALS, signal.SIGCHLD))
         if number != signal.SIGCHLD:
-            processes.signal_all((agent,), number)
+            processes.signal_processes((agent,), number)
 
 
 def _kill_all() -> None:
     """Kill all descendants until none is left."""
     while True:
-        remaining = processes.signal_all(processes.list_descendants(), signal.SIGKILL)
+        remaining = processes.signal_processes(processes.list_descendants(), signal.SIGKILL)
         processes.reap()
         if not remaining:
             return

@@ -18,14 +18,14 @@ from muster_worker.agent.outage import Outage
 from muster_worker.agent.peers import find_node_rank, set_peers
 from muster_worker.agent.reports import Observation, Snapshot, make_report
 from muster_worker.agent.state import (
+    AgentTerminated,
     Event,
     NodeState,
     PhaseReached,
     ProblemFound,
-    Terminated,
-    apply,
+    apply_event,
     begin_attempt,
-    exit_code,
+    compute_exit_code,
     have_ranks_succeeded,
 )
 from muster_worker.contract.schema import FENCED, AgentPhase, AgentProblem, Command, CommandKind, Order
@@ -55,7 +55,7 @@ UNREACHABLE_SECONDS = 60.0
 """After its ranks have ended, the agent exits if the collector is unreachable for this time."""
 
 
-class Node:
+class NodeAgent:
     """The agent's event loop: `run` handles events in one thread until the agent may exit."""
 
     def __init__(self, options: NodeOptions, state: NodeState, reporter: Reporter, inbox: Inbox, log: Log) -> None:
@@ -87,7 +87,7 @@ class Node:
         self._register_events()
         while not self._may_exit():
             events: List[Event] = []
-            for key, _ in self._selector.select(self._timeout()):
+            for key, _ in self._selector.select(self._compute_timeout()):
                 handler: Handler = key.data
                 events += handler()
             if self._rank_group is not None:
@@ -106,7 +106,7 @@ class Node:
         if self._options.lifeline is not None:
             self._selector.register(self._options.lifeline, selectors.EVENT_READ, self._on_lifeline)
 
-    def _timeout(self) -> float:
+    def _compute_timeout(self) -> float:
         timeouts = [self._next_report_at - time.monotonic()]
         if self._rank_group is not None and self._rank_group.next_poll_in is not None:
             timeouts.append(self._rank_group.next_poll_in)
@@ -116,11 +116,11 @@ class Node:
 
     def _apply_events(self, events: List[Event]) -> None:
         before = self._state
-        for event in self._oom_detector.add_oom_reasons(events, time.monotonic(), self._rank_memory):
-            self._state = apply(self._state, event)
+        for event in self._oom_detector.add_oom_reasons(events, time.monotonic(), self._get_rank_memory):
+            self._state = apply_event(self._state, event)
         has_ended = self._state.phase == AgentPhase.ENDED != before.phase
         if has_ended and have_ranks_succeeded(self._state):
-            self._options.pings.succeed(self._state.attempt)
+            self._options.pings.record_success(self._state.attempt)
         if has_ended and self._options.port_socket and not self._is_exiting:
             # Remaining processes of this attempt on other nodes must not connect to the next attempt.
             port_socket = hold_another_port(self._options.port_socket)
@@ -130,22 +130,22 @@ class Node:
         if replace(before, metrics=()) != replace(self._state, metrics=()) or time.monotonic() >= self._next_report_at:
             self._publish()
 
-    def _rank_memory(self, rank: int) -> int:
+    def _get_rank_memory(self, rank: int) -> int:
         observation = self._observations.get(rank)
         return 0 if observation is None else observation.rss_bytes or 0
 
     def _publish(self) -> None:
         self._oom_detector.update(time.monotonic())
-        self._reporter.submit(self._snapshot())
+        self._reporter.submit(self._take_snapshot())
         self._next_report_at = time.monotonic() + self._heartbeat
 
-    def _snapshot(self) -> Snapshot:
+    def _take_snapshot(self) -> Snapshot:
         lines: Tuple[str, ...] = ()
         if self._rank_group is not None:
             self._observations, events = self._rank_group.observe()
             lines = self._rank_group.launcher_lines
             for event in events:
-                self._state = apply(self._state, event)
+                self._state = apply_event(self._state, event)
         return Snapshot(self._state, self._observations, lines, self._log.dropped_lines)
 
     def _on_signals(self) -> List[Event]:
@@ -176,7 +176,7 @@ class Node:
         self._log.print_line(f"stopping on {reason}")
         self._is_exiting = True
         # Set this first, so that the report of the stop has the reason.
-        self._state = apply(self._state, Terminated(time.monotonic()))
+        self._state = apply_event(self._state, AgentTerminated(time.monotonic()))
         events = [] if self._rank_group is None else self._rank_group.abandon_upload()
         return [*events, *self._stop(grace, is_graceful=not self._is_orphaned)]
 
@@ -220,7 +220,7 @@ class Node:
         return self._order is None or command.order > self._order
 
     def _execute(self, command: Command) -> List[Event]:
-        self._options.pings.end(command)
+        self._options.pings.end_attempt(command)
         if command.kind == CommandKind.START:
             return self._start(command)
         if command.kind in (CommandKind.STOP, CommandKind.STOP_AT):
@@ -267,7 +267,7 @@ class Node:
             if self._options.port_socket is not None:
                 io = LauncherIO(self._options.port_socket, self._selector, self._log)
                 world = find_launcher(plan.launcher).join_world(context, self._environment, command.credentials, io)
-            self._options.pings.begin(command)
+            self._options.pings.begin_attempt(command)
             rank_group = RankGroup(context, self._selector, self._log, world)
             self._rank_group = SyncedRankGroup(rank_group, self._options.sync, self._selector, self._log)
             return self._rank_group.launch(self._environment)
@@ -287,8 +287,8 @@ class Node:
         return is_acknowledged or self._is_orphaned or now - self._ended_at > LAST_REPORT_SECONDS
 
     def _finish(self) -> int:
-        code = exit_code(self._state)
-        report = make_report(self._snapshot(), 0, time.monotonic())
+        code = compute_exit_code(self._state)
+        report = make_report(self._take_snapshot(), 0, time.monotonic())
         reason = termination.describe_failure(report)
         if reason is not None:
             opt_ml.write_failure(self._options.context.root, reason)

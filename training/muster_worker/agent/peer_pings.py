@@ -28,7 +28,7 @@ ANSWER_TIMEOUT_SECONDS = 10.0
 
 MAX_PER_SECOND = 200
 MAX_ATTEMPTS = 4
-"""The thread answers pings of the last attempts, at most this number."""
+"""The thread answers pings of this number of attempts, the last ones."""
 
 _TICK_SECONDS = 1.0
 
@@ -84,7 +84,7 @@ class PeerPings:
         """The UDP port for the peers' pings; None without a fence."""
         return None if self._socket is None else int(self._socket.getsockname()[1])
 
-    def begin(self, command: Command) -> None:
+    def begin_attempt(self, command: Command) -> None:
         """Begin the attempt of a Start command."""
         if self._socket is None or command.ping_key is None:
             return
@@ -100,12 +100,12 @@ class PeerPings:
             self._fence = Fence(self._fence_seconds, time.monotonic()) if self._peers else None
             self._pending_pings.clear()
 
-    def end(self, command: Command) -> None:
+    def end_attempt(self, command: Command) -> None:
         """Answer from now on that the command has ended its attempt, for nodes that did not receive the command."""
         if command.kind != CommandKind.START:
             self._set_answer(command.attempt, PingKind.ATTEMPT_ENDED)
 
-    def succeed(self, attempt: int) -> None:
+    def record_success(self, attempt: int) -> None:
         """Answer from now on that all ranks of this node have succeeded."""
         self._set_answer(attempt, PingKind.SUCCEEDED)
 

@@ -42,7 +42,7 @@ class Snapshot:
     dropped_lines: int = 0
 
 
-def _interface_reason(state: NodeState) -> Optional[str]:
+def _describe_interface(state: NodeState) -> Optional[str]:
     if state.interface_why is None or state.network_warning is None:
         return state.interface_why
     return f"{state.interface_why}; {state.network_warning}"[:MAX_INTERFACE_REASON_CHARS]
@@ -65,19 +65,19 @@ def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
         ping_port=state.ping_port,
         fence_seconds=state.fence_seconds,
         interface=state.interface,
-        interface_why=_interface_reason(state),
+        interface_why=_describe_interface(state),
         speed_mbps=state.speed_mbps,
         links=state.links,
         figures=state.figures,
         ranks=tuple(
-            _rank_report(record, snapshot.observations.get(record.rank, NO_OBSERVATION), now, max_age)
+            _build_rank_report(record, snapshot.observations.get(record.rank, NO_OBSERVATION), now, max_age)
             for record in state.ranks
         ),
         metrics=tuple(
-            MetricValue(metric.name, metric.value, metric.rank, _bounded_age(metric.at, now, max_age))
+            MetricValue(metric.name, metric.value, metric.rank, _compute_bounded_age(metric.at, now, max_age))
             for metric in state.metrics
         ),
-        launcher=_launcher_end(state, snapshot.launcher_lines, now),
+        launcher=_build_launcher_end(state, snapshot.launcher_lines, now),
         problem=state.problem,
         terminated_age=None if state.terminated_at is None else max(0.0, now - state.terminated_at),
         stop_call=state.stop_call,
@@ -89,7 +89,7 @@ def encode_report(report: Report) -> bytes:
     """Encode the report. If it is too large, drop the oldest lines of each rank."""
     body = wire.encode(report)
     max_lines = max((len(rank.last_lines) for rank in report.ranks), default=0)
-    while len(body) > wire.max_report_bytes(len(report.ranks)) and max_lines > 0:
+    while len(body) > wire.compute_max_report_bytes(len(report.ranks)) and max_lines > 0:
         max_lines -= 1
         shorter = tuple(
             replace(rank, last_lines=rank.last_lines[len(rank.last_lines) - min(max_lines, len(rank.last_lines)) :])
@@ -99,40 +99,40 @@ def encode_report(report: Report) -> bytes:
     return body
 
 
-def _rank_report(record: RankRecord, observation: Observation, now: float, max_age: float) -> RankReport:
+def _build_rank_report(record: RankRecord, observation: Observation, now: float, max_age: float) -> RankReport:
     return RankReport(
         rank=record.rank,
         local_rank=record.local_rank,
-        state=_rank_state(record),
+        state=_find_rank_state(record),
         pid=record.pid,
         exit_code=record.exit_code,
         signal=record.signal,
-        started_age=_optional_age(record.started_at, now, max_age),
-        ended_age=_optional_age(record.ended_at, now, max_age),
+        started_age=_compute_optional_age(record.started_at, now, max_age),
+        ended_age=_compute_optional_age(record.ended_at, now, max_age),
         stopped=record.stopped,
         reason=record.reason,
         last_lines=observation.last_lines,
         step=observation.step,
-        step_age=_optional_age(observation.stepped_at, now, max_age),
-        first_step_age=_optional_age(observation.first_stepped_at, now, max_age),
+        step_age=_compute_optional_age(observation.stepped_at, now, max_age),
+        first_step_age=_compute_optional_age(observation.first_stepped_at, now, max_age),
         first_script_step=observation.first_script_step,
         no_step_reason=observation.no_step_reason,
         activity=record.activity,
         collectives=record.collectives,
         rss_bytes=observation.rss_bytes,
         phase=observation.phase,
-        phase_ended_age=_optional_age(observation.phase_ended_at, now, max_age),
+        phase_ended_age=_compute_optional_age(observation.phase_ended_at, now, max_age),
         busy_seconds=observation.busy_seconds,
     )
 
 
-def _rank_state(record: RankRecord) -> str:
+def _find_rank_state(record: RankRecord) -> str:
     if record.ended_at is not None:
         return RankState.EXITED
     return RankState.STARTING if record.started_at is None else RankState.RUNNING
 
 
-def _launcher_end(state: NodeState, lines: Tuple[str, ...], now: float) -> Optional[LauncherEnd]:
+def _build_launcher_end(state: NodeState, lines: Tuple[str, ...], now: float) -> Optional[LauncherEnd]:
     record = state.launcher
     if record is None:
         return None
@@ -147,10 +147,10 @@ def _launcher_end(state: NodeState, lines: Tuple[str, ...], now: float) -> Optio
     )
 
 
-def _optional_age(at: Optional[float], now: float, max_age: float) -> Optional[float]:
-    return None if at is None else _bounded_age(at, now, max_age)
+def _compute_optional_age(at: Optional[float], now: float, max_age: float) -> Optional[float]:
+    return None if at is None else _compute_bounded_age(at, now, max_age)
 
 
-def _bounded_age(at: float, now: float, max_age: float) -> float:
+def _compute_bounded_age(at: float, now: float, max_age: float) -> float:
     # A rank may send a wrong time, and the collector rejects a report with an impossible age.
     return min(max(0.0, now - at), max_age)

@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import List, Optional, Sequence, Tuple
 
 from muster_worker.agent.collector_client import CollectorClient, TrustedAuthorities
-from muster_worker.agent.exchange import Inbox, Listener, NodeCutOff, Reporter
+from muster_worker.agent.exchange import CommandPoller, Inbox, NodeCutOff, Reporter
 from muster_worker.agent.fork_server import start_fork_server
 from muster_worker.agent.guardian import run_guarded
 from muster_worker.agent.log import Log
-from muster_worker.agent.node import Node
+from muster_worker.agent.node import NodeAgent
 from muster_worker.agent.node_options import NodeOptions
 from muster_worker.agent.peer_pings import PeerPings
 from muster_worker.agent.peers import set_interface
@@ -60,11 +60,11 @@ def main(arguments: Sequence[str]) -> int:
 def _run_agent(options: argparse.Namespace, plan: Plan, launcher: Launcher) -> int:
     processes.adopt_orphans()
     # Mount before any thread starts: only a single-threaded process can enter a user namespace.
-    name = container.host_names(plan.nodes)[options.node]
+    name = container.build_host_names(plan.nodes)[options.node]
     hosts_problem = None if options.hosts is None else mount_hosts(os.path.abspath(options.hosts), name)
     log = Log(STANDARD_OUTPUT)
     if hosts_problem is not None:
-        names = ", ".join(container.host_names(plan.nodes))
+        names = ", ".join(container.build_host_names(plan.nodes))
         log.print_line(f"{names} resolve in Python ranks only: {hosts_problem}")
     limit = memory_lock.raise_limit()
     state, port_sockets = _choose_address(NodeState(plan.job_uid, options.node, options.replacement), plan, log)
@@ -75,8 +75,8 @@ def _run_agent(options: argparse.Namespace, plan: Plan, launcher: Launcher) -> i
         reason = f"MPI treats this machine as a single node: {hosts_problem}; use `nodes: 1`, or run as root"
         state = replace(state, problem=AgentProblem("NodesNotApart", reason))
     host = container.Host(
-        cpus=devices.cpu_count(),
-        gpus=devices.gpu_count(),
+        cpus=devices.count_cpus(),
+        gpus=devices.count_gpus(),
         instance_type=os.environ.get("SM_CURRENT_INSTANCE_TYPE", "local"),
         interface=state.interface or "",
         directory=os.getcwd(),
@@ -92,7 +92,7 @@ def _run_agent(options: argparse.Namespace, plan: Plan, launcher: Launcher) -> i
     state, pings, reporter = _start_communication(options, plan, state, inbox, log)
     node_options = _build_node_options(options, context, port_sockets, pings)
     try:
-        return Node(node_options, state, reporter, inbox, log).run()
+        return NodeAgent(node_options, state, reporter, inbox, log).run()
     finally:
         for port_socket in port_sockets:
             port_socket.close()
@@ -110,7 +110,7 @@ def _start_communication(
         lambda reason: inbox.put(NodeCutOff(reason)),
         log.print_line,
     )
-    Listener(clients[1], inbox)
+    CommandPoller(clients[1], inbox)
     state = replace(state, ping_port=pings.port, fence_seconds=plan.fence_seconds)
     return state, pings, Reporter(clients[0], inbox)
 

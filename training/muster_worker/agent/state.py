@@ -131,7 +131,7 @@ class StopCallChosen:
 
 
 @dataclass(frozen=True)
-class Terminated:
+class AgentTerminated:
     """The agent stops because of a signal or its parent's exit, not because of a command."""
 
     at: float
@@ -167,7 +167,7 @@ Event = Union[
     MetricRecord,
     StopBegan,
     StopCallChosen,
-    Terminated,
+    AgentTerminated,
     PhaseReached,
     NetworkMeasured,
     ProblemFound,
@@ -192,7 +192,7 @@ def begin_attempt(state: NodeState, attempt: int, first_rank: int, procs: int, a
     )
 
 
-def apply(state: NodeState, event: Event) -> NodeState:
+def apply_event(state: NodeState, event: Event) -> NodeState:
     """Return the state after an event. Events for ranks of other nodes, or after a rank's end, change nothing."""
     if isinstance(event, PhaseReached):
         return replace(state, phase=event.phase)
@@ -200,7 +200,7 @@ def apply(state: NodeState, event: Event) -> NodeState:
         return replace(state, figures=event.figures)
     if isinstance(event, ProblemFound):
         return state if state.problem else replace(state, problem=event.problem)
-    if isinstance(event, (StopBegan, StopCallChosen, Terminated, LauncherRecord)):
+    if isinstance(event, (StopBegan, StopCallChosen, AgentTerminated, LauncherRecord)):
         return _apply_once(state, event)
     if isinstance(event, MetricRecord):
         return replace(state, metrics=_set_metric(state.metrics, event))
@@ -213,13 +213,15 @@ def apply(state: NodeState, event: Event) -> NodeState:
     )
 
 
-def _apply_once(state: NodeState, event: Union[StopBegan, StopCallChosen, Terminated, LauncherRecord]) -> NodeState:
+def _apply_once(
+    state: NodeState, event: Union[StopBegan, StopCallChosen, AgentTerminated, LauncherRecord]
+) -> NodeState:
     """Apply an event, unless the state already has one of its kind."""
     if isinstance(event, StopBegan):
         return state if state.stop_began_at is not None else replace(state, stop_began_at=event.at)
     if isinstance(event, StopCallChosen):
         return state if state.stop_call is not None else replace(state, stop_call=event.call)
-    if isinstance(event, Terminated):
+    if isinstance(event, AgentTerminated):
         return state if state.terminated_at is not None else replace(state, terminated_at=event.at)
     return state if state.launcher is not None else replace(state, launcher=event)
 
@@ -269,7 +271,7 @@ def _have_ranks_ended_by_themselves(state: NodeState) -> bool:
     return bool(state.ranks) and all(record.ended_at is not None and not record.stopped for record in state.ranks)
 
 
-def exit_code(state: NodeState) -> int:
+def compute_exit_code(state: NodeState) -> int:
     """Return the agent's exit code: 0 only if all ranks ended by themselves with 0.
 
     Otherwise it is the first of these that applies: `STOPPED_EXIT_CODE` after a signal to the agent, the shell's code
@@ -282,13 +284,13 @@ def exit_code(state: NodeState) -> int:
     failed_ranks = [record for record in state.ranks if record.ended_at is not None and record.exit_code != 0]
     if failed_ranks:
         first_failed = min(failed_ranks, key=lambda record: (record.stopped, record.ended_at or 0.0, record.rank))
-        return shell_exit_code(first_failed.exit_code, first_failed.signal)
+        return to_shell_exit_code(first_failed.exit_code, first_failed.signal)
     if state.launcher is not None and state.launcher.exit_code != 0:
-        return shell_exit_code(state.launcher.exit_code, state.launcher.signal)
+        return to_shell_exit_code(state.launcher.exit_code, state.launcher.signal)
     return 0 if have_ended and state.problem is None else 1
 
 
-def shell_exit_code(code: Optional[int], signal_number: Optional[int]) -> int:
+def to_shell_exit_code(code: Optional[int], signal_number: Optional[int]) -> int:
     """Return the exit code that a shell would return: 128 + the signal's number; 1 if both are unknown."""
     if signal_number is not None:
         return 128 + signal_number

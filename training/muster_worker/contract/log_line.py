@@ -75,7 +75,7 @@ class RankLine:
     metrics: Mapping[str, float] = field(default_factory=dict)  # reported by the script
 
 
-def write(line: RankLine) -> str:
+def format_line(line: RankLine) -> str:
     """Format a line without its newline: ASCII, at most `MAX_CHARS`. The oldest output is dropped if necessary."""
     while True:
         text = MARK + _encode(line)
@@ -89,7 +89,7 @@ def write(line: RankLine) -> str:
             line = replace(line, activity=None, reason=None, no_step_reason=None, host=line.host[:64])
 
 
-def read(text: str) -> Optional[RankLine]:
+def parse_line(text: str) -> Optional[RankLine]:
     """Find and decode a rank's line within a log line; None without a complete one."""
     start = text.find(MARK + "{")
     if start < 0:
@@ -102,7 +102,7 @@ def read(text: str) -> Optional[RankLine]:
         return None
 
 
-def interval_seconds(world: int) -> float:
+def compute_interval(world: int) -> float:
     """Return the interval between two progress lines of a rank, for a world of this size."""
     return min(MAX_INTERVAL_SECONDS, max(MIN_INTERVAL_SECONDS, world / LINES_PER_SECOND))
 

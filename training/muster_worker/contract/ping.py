@@ -44,17 +44,19 @@ PING_BYTES = _FIELDS.size + _AUTHENTICATION_CODE_BYTES
 def encode(ping: Ping, key: bytes) -> bytes:
     """Return the datagram."""
     fields = _FIELDS.pack(ping.kind, ping.sender, ping.receiver, ping.nonce)
-    return fields + _authentication_code(fields, key)
+    return fields + _compute_authentication_code(fields, key)
 
 
 def decode(datagram: bytes, key: bytes) -> Optional[Ping]:
     """Return the content of a datagram; None if its authentication code is wrong."""
     fields, authentication_code = datagram[: _FIELDS.size], datagram[_FIELDS.size :]
-    if len(datagram) != PING_BYTES or not hmac.compare_digest(authentication_code, _authentication_code(fields, key)):
+    if len(datagram) != PING_BYTES or not hmac.compare_digest(
+        authentication_code, _compute_authentication_code(fields, key)
+    ):
         return None
     ping = Ping(*_FIELDS.unpack(fields))
     return ping if ping.kind in PingKind.ALL else None
 
 
-def _authentication_code(fields: bytes, key: bytes) -> bytes:
+def _compute_authentication_code(fields: bytes, key: bytes) -> bytes:
     return hmac.new(key, fields, hashlib.sha256).digest()

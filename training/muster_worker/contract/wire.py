@@ -25,8 +25,8 @@ class MalformedDocument(ValueError):
     """The document doesn't match its type. The message has the field's path."""
 
 
-def max_report_bytes(ranks: int) -> int:
-    """Limit for the report of a node with this number of ranks: eight lines each in any alphabet, and 256 metrics."""
+def compute_max_report_bytes(ranks: int) -> int:
+    """Return the limit for the report of a node with this number of ranks: eight lines each, and 256 metrics."""
     return min(MAX_REPORT_BYTES, 256 * 1024 + ranks * 32 * 1024)
 
 
@@ -45,7 +45,7 @@ def decode(cls: Type[T], data: bytes) -> T:
     except (ValueError, RecursionError) as error:
         raise MalformedDocument(f"not JSON: {error}") from None
     try:
-        result: T = _reader(cast(Hashable, cls))(document)
+        result: T = _build_reader(cast(Hashable, cls))(document)
     except _WrongValue as error:
         raise MalformedDocument(f"{cls.__name__}{error.path}: {error.problem}") from None
     return result
@@ -65,31 +65,31 @@ def _reject_constant(text: str) -> None:
 
 
 @lru_cache(maxsize=None)
-def _reader(hint: Any) -> Callable[[Any], Any]:
+def _build_reader(hint: Any) -> Callable[[Any], Any]:
     """Return the decoder of a type, cached: the collector decodes thousands of reports per second."""
     if dataclasses.is_dataclass(hint):
-        return _object_reader(hint)
+        return _build_object_reader(hint)
     origin = getattr(hint, "__origin__", None)
     arguments: Tuple[Any, ...] = getattr(hint, "__args__", ())
     if origin is Union:
-        return _union_reader(arguments)
+        return _build_union_reader(arguments)
     if origin is tuple:
-        return _list_reader(_reader(arguments[0]))
+        return _build_list_reader(_build_reader(arguments[0]))
     if origin is not None and issubclass(origin, Mapping):
-        return _mapping_reader(_reader(arguments[1]))
+        return _build_mapping_reader(_build_reader(arguments[1]))
     return partial(_read_scalar, hint)
 
 
-def _object_reader(cls: Any) -> Callable[[Any], Any]:
+def _build_object_reader(cls: Any) -> Callable[[Any], Any]:
     hints = get_type_hints(cls, vars(sys.modules[cls.__module__]))
     fields = dataclasses.fields(cls)
-    readers = tuple((field.name, _reader(hints[field.name])) for field in fields)
+    readers = tuple((field.name, _build_reader(hints[field.name])) for field in fields)
     names = frozenset(field.name for field in fields)
     required = tuple(field.name for field in fields if _is_required(field))
 
     def read(value: Any) -> Any:
         if not isinstance(value, dict):
-            raise _WrongValue(f"expected an object, found {_kind(value)}")
+            raise _WrongValue(f"expected an object, found {_describe_type(value)}")
         if not value.keys() <= names:
             raise _WrongValue("unknown field", f".{min(value.keys() - names)[:64]}")
         for name in required:
@@ -111,8 +111,8 @@ def _is_required(field: Any) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
-def _union_reader(options: Tuple[Any, ...]) -> Callable[[Any], Any]:
-    readers = tuple(_reader(option) for option in options if option is not type(None))
+def _build_union_reader(options: Tuple[Any, ...]) -> Callable[[Any], Any]:
+    readers = tuple(_build_reader(option) for option in options if option is not type(None))
     may_be_null = type(None) in options
 
     def read(value: Any) -> Any:
@@ -129,10 +129,10 @@ def _union_reader(options: Tuple[Any, ...]) -> Callable[[Any], Any]:
     return read
 
 
-def _list_reader(read_item: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _build_list_reader(read_item: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if not isinstance(value, list):
-            raise _WrongValue(f"expected a list, found {_kind(value)}")
+            raise _WrongValue(f"expected a list, found {_describe_type(value)}")
         result = []
         for item in value:
             try:
@@ -144,10 +144,10 @@ def _list_reader(read_item: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return read
 
 
-def _mapping_reader(read_item: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _build_mapping_reader(read_item: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if not isinstance(value, dict):
-            raise _WrongValue(f"expected an object, found {_kind(value)}")
+            raise _WrongValue(f"expected an object, found {_describe_type(value)}")
         result = {}
         for key, item in value.items():
             try:
@@ -164,7 +164,7 @@ def _read_scalar(hint: Any, value: Any) -> Any:
     if hint is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_INT:
         return float(value)
     if type(value) is not hint:
-        raise _WrongValue(f"expected {hint.__name__}, found {_kind(value)}")
+        raise _WrongValue(f"expected {hint.__name__}, found {_describe_type(value)}")
     if hint is int and abs(value) > MAX_INT:
         raise _WrongValue("out of the range of 64-bit integers")
     if hint is float and not math.isfinite(value):
@@ -172,5 +172,5 @@ def _read_scalar(hint: Any, value: Any) -> Any:
     return value
 
 
-def _kind(value: Any) -> str:
+def _describe_type(value: Any) -> str:
     return "null" if value is None else type(value).__name__

@@ -97,7 +97,7 @@ def _request_fork(
     """Raises `ForkRefused`, `StartInterrupted` and `OSError`."""
     # Wait before sending: unread descriptors in the socket would keep the pipes open if this process ended.
     _await_line(connection)
-    fds = request.inherited_fds()
+    fds = request.list_inherited_fds()
     if len(fds) + 4 > request.MAX_FDS:
         raise ForkRefused(f"it inherits {len(fds)} descriptors")
     folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -49,7 +49,7 @@ def become_rank(
     atexit.register(gc.unfreeze)  # objects that are never freed look like leaks to some libraries
     _seed_generators()
     if archive is not None and os.fsencode(hook_environment.HOOK) in rank_request.environment:
-        _enter_hook(os.fsdecode(archive))
+        _install_hook(os.fsdecode(archive))
     if "orig_argv" in vars(sys):  # since Python 3.10
         vars(sys)["orig_argv"] = list(rank_request.command)
     arguments = rank_request.command[1 + len(python_command.options) :]
@@ -75,9 +75,9 @@ def _set_python_path(
         sys.path[0] = script_folder
 
 
-def _enter_hook(archive: str) -> None:
+def _install_hook(archive: str) -> None:
     try:
-        hook.enter(archive)
+        hook.install(archive)
     except Exception:  # noqa: BLE001, S110 - as in `site/sitecustomize.py`
         pass
 

@@ -12,7 +12,7 @@ import time
 
 from muster_worker.fork_server import request
 from muster_worker.fork_server.forked_rank import become_rank
-from muster_worker.fork_server.refusals import ServerState, find_refusal, variables_without_hook
+from muster_worker.fork_server.refusals import ServerState, find_refusal, remove_hook_variables
 from muster_worker.fork_server.variables import find_moved_code
 from muster_worker.rank import child
 
@@ -29,7 +29,7 @@ def serve_request(connection: socket.socket, server: ServerState) -> Callable[[]
     """Fork the process that the request on `connection` describes, and wait for its end. Returns only in the rank."""
     try:
         return _serve_request(connection, server)
-    except Exception as error:  # noqa: BLE001 - the rank then starts plainly
+    except Exception as error:  # noqa: BLE001 - the rank then starts without the fork server
         _answer(connection, f"refused the fork failed: {error!r}")
         os._exit(1)
 
@@ -76,9 +76,9 @@ def _become_rank(
 ) -> Callable[[], None]:
     """Make this process the rank. If that fails, write the reason to the descriptor `message`, and exit."""
     try:
-        moved_code = find_moved_code(server.environment, variables_without_hook(rank_request))
+        moved_code = find_moved_code(server.environment, remove_hook_variables(rank_request))
         program = become_rank(rank_request, fds, server.import_output, moved_code, adds_locale=server.adds_locale)
-    except Exception as error:  # noqa: BLE001 - the rank then starts plainly
+    except Exception as error:  # noqa: BLE001 - the rank then starts without the fork server
         os.write(message, repr(error).encode("utf-8", "replace")[:_MAX_FAILURE_BYTES])
         os._exit(1)
     os.close(message)

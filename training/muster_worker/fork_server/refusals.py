@@ -11,7 +11,7 @@ from importlib.machinery import PathFinder
 from muster_worker.fork_server import request
 from muster_worker.fork_server.command import parse_command
 from muster_worker.fork_server.variables import find_difference, find_moved_code
-from muster_worker.rank.hook_environment import without_hook
+from muster_worker.rank.hook_environment import remove_hook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _find_hidden_module(folder: str) -> Optional[str]:
 
 
 def _find_in_process_attributes(rank_request: request.Request, server: ServerState) -> Optional[str]:
-    variables = variables_without_hook(rank_request)
+    variables = remove_hook_variables(rank_request)
     moved_code = find_moved_code(server.environment, variables)
     if moved_code is not None:
         refusal = _find_imported_from(moved_code[0]) or _find_hidden_module(moved_code[1])
@@ -83,7 +83,7 @@ def _find_in_process_attributes(rank_request: request.Request, server: ServerSta
     name = find_difference(server.environment, variables)
     if name is not None:
         return f"variable {name} differs from the fork server's"
-    if rank_request.owner_and_namespaces != request.owner_and_namespaces():
+    if rank_request.owner_and_namespaces != request.read_owner_and_namespaces():
         return "it runs as another user or in another namespace"
     # torch itself sets this in a process that was forked after the first use of a GPU
     is_in_bad_fork = getattr(sys.modules.get("torch.cuda"), "_is_in_bad_fork", None)
@@ -101,8 +101,8 @@ def _find_imported_from(folder: str) -> Optional[str]:
     return None
 
 
-def variables_without_hook(rank_request: request.Request) -> Dict[str, str]:
+def remove_hook_variables(rank_request: request.Request) -> Dict[str, str]:
     """Return the variables of the rank without the variables of muster's hook."""
     variables = rank_request.variables
     archive = variables.get("MUSTER_ARCHIVE")
-    return variables if archive is None else without_hook(variables, archive)
+    return variables if archive is None else remove_hook(variables, archive)

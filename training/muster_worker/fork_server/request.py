@@ -50,7 +50,7 @@ class Request:
         return {os.fsdecode(name): os.fsdecode(value) for name, value in self.environment.items()}
 
 
-def inherited_fds() -> Tuple[int, ...]:
+def list_inherited_fds() -> Tuple[int, ...]:
     """Return the descriptors, except the standard streams, that a program would inherit from this process."""
     numbers = (int(name) for name in os.listdir("/proc/self/fd"))
     return tuple(number for number in sorted(numbers) if number > STANDARD_ERROR and _is_inheritable(number))
@@ -63,8 +63,8 @@ def _is_inheritable(number: int) -> bool:
         return False
 
 
-def owner_and_namespaces() -> List[bytes]:
-    """The user and the namespaces of this process."""
+def read_owner_and_namespaces() -> List[bytes]:
+    """Return the user, the groups and the namespaces of this process."""
     users = [b"%d" % number for number in (*os.getresuid(), *os.getresgid(), *os.getgroups())]
     return [*users, *(os.fsencode(os.readlink(f"/proc/self/ns/{name}")) for name in _NAMESPACES)]
 
@@ -72,7 +72,7 @@ def owner_and_namespaces() -> List[bytes]:
 def encode(
     command: Sequence[str], environment: Mapping[str, str], signal_mask: FrozenSet[int], fds: Sequence[int]
 ) -> bytes:
-    """Encode a request to start `command` as this process would. `fds` are from `inherited_fds`. Raises `OSError`."""
+    """Encode a request to start `command` as this process would. `fds` are inherited descriptors. Raises `OSError`."""
     umask = os.umask(0)
     os.umask(umask)
     # Every Python ignores SIGPIPE and SIGXFSZ by itself.
@@ -90,7 +90,7 @@ def encode(
         [b"%d" % number for number in signal_mask],
         [b"%d" % number for number in ignored_signals],
         [b"%d" % number for number in fds],
-        owner_and_namespaces(),
+        read_owner_and_namespaces(),
     )
     body = b"".join(b"%d\0%s" % (len(section), b"".join(item + b"\0" for item in section)) for section in sections)
     return len(body).to_bytes(LENGTH_BYTES, "big") + body

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Callable, ClassVar, Dict, Mapping, Optional, Sequence, Tuple
 
-from muster_worker.launchers.environment import NodeContext, node_environment
+from muster_worker.launchers.environment import NodeContext, build_node_environment
 from muster_worker.rank import hook_environment
 
 TYPE_CHECKING = False
@@ -88,11 +88,11 @@ class Launcher:
 
     def build_example(self, context: NodeContext, user_variables: Mapping[str, str]) -> ProcessSpec:
         """Return the command of the node's first process with a rank's environment, for `muster render`. Pure."""
-        process = self.list_processes(context, node_environment(user_variables, context), lambda name: name)[0]
-        rank_environment = hook_environment.without_hook(process.environment, context.archive)
+        process = self.list_processes(context, build_node_environment(user_variables, context), lambda name: name)[0]
+        rank_environment = hook_environment.remove_hook(process.environment, context.archive)
         return ProcessSpec(process.name, tuple(process.command), rank_environment)
 
-    def hook_scope(self, plan: Plan) -> str:
+    def choose_hook_scope(self, plan: Plan) -> str:
         """Return the scope of the hook: a rank, or a node's command that starts ranks."""
         return hook_environment.SCOPE_RANK
 

@@ -10,19 +10,19 @@ from muster_worker.launchers.environment import NodeContext
 from muster_worker.sagemaker.arguments import to_arguments
 
 
-def user_command(plan: Plan) -> Tuple[str, ...]:
+def build_user_command(plan: Plan) -> Tuple[str, ...]:
     """Return the user's command with its hyperparameters."""
     return plan.command + to_arguments(plan.hyperparameters)
 
 
-def agent_command(context: NodeContext, name: str) -> Tuple[str, ...]:
+def build_agent_command(context: NodeContext, name: str) -> Tuple[str, ...]:
     """Return the command line of a sub-command of the agent's archive."""
     return (context.python, "-I", "-S", context.program, name)
 
 
-def wrapper_command(context: NodeContext, *options: str) -> Tuple[str, ...]:
+def build_wrapper_command(context: NodeContext, *options: str) -> Tuple[str, ...]:
     """Return the user's command in a rank's wrapper, which reports to the agent. `options` are for the wrapper."""
-    return (*agent_command(context, "rank"), *options, "--", *user_command(context.plan))
+    return (*build_agent_command(context, "rank"), *options, "--", *build_user_command(context.plan))
 
 
 def find_script(plan: Plan) -> Union[PythonCommand, str]:
@@ -31,7 +31,7 @@ def find_script(plan: Plan) -> Union[PythonCommand, str]:
         return "the job turns it off"
     if plan.launcher == Launcher.MPI:
         return "mpirun starts the ranks"
-    parsed = parse_command(user_command(plan))
+    parsed = parse_command(build_user_command(plan))
     if isinstance(parsed, PythonCommand) and parsed.module:
         return "the command is a module, not a script"
     return parsed

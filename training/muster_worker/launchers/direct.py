@@ -29,14 +29,14 @@ class Direct(Launcher):
     def list_processes(
         self, context: NodeContext, environment: Dict[str, str], find_program: FindProgram
     ) -> Sequence[ProcessSpec]:
-        command = commands.wrapper_command(context)
+        command = commands.build_wrapper_command(context)
         return tuple(
-            _rank_process(context, command, environment, local_rank)
+            _build_rank_process(context, command, environment, local_rank)
             for local_rank in range(context.plan.procs_per_node)
         )
 
 
-def _rank_process(
+def _build_rank_process(
     context: NodeContext, command: Sequence[str], environment: Mapping[str, str], local_rank: int
 ) -> ProcessSpec:
     plan = context.plan

@@ -8,7 +8,7 @@ from typing import Dict, Mapping, Optional, Tuple
 
 from muster_worker.contract.rendezvous import is_rendezvous_variable
 from muster_worker.contract.schema import Peer, Plan
-from muster_worker.network.library_interfaces import Network, rank_variables
+from muster_worker.network.library_interfaces import Network, build_rank_variables
 from muster_worker.rank import hook_environment
 from muster_worker.sagemaker import container
 
@@ -68,14 +68,14 @@ class NodeContext:
         return self.peers[0]
 
 
-def node_environment(base: Mapping[str, str], context: NodeContext) -> Dict[str, str]:
+def build_node_environment(base: Mapping[str, str], context: NodeContext) -> Dict[str, str]:
     """Return the common environment of the node's processes. The user's variables have priority.
 
     The user's rendezvous variables are removed, since they belong to another rendezvous: a rank may itself run muster,
     or a shell may have exported them.
     """
     environment = {name: value for name, value in base.items() if not is_rendezvous_variable(name)}
-    for name, value in _defaults(environment, context).items():
+    for name, value in _build_defaults(environment, context).items():
         environment.setdefault(name, value)
     if context.plan.has_code:
         # As SageMaker does, so that scripts/train.py can import modules from the folder that contains scripts/.
@@ -95,9 +95,9 @@ def node_environment(base: Mapping[str, str], context: NodeContext) -> Dict[str,
     return environment
 
 
-def _defaults(user_value: Mapping[str, str], context: NodeContext) -> Dict[str, str]:
+def _build_defaults(user_value: Mapping[str, str], context: NodeContext) -> Dict[str, str]:
     defaults = {
-        **rank_variables(context.network, (*user_value, *context.plan.command, *context.plan.launcher_args)),
+        **build_rank_variables(context.network, (*user_value, *context.plan.command, *context.plan.launcher_args)),
         # When a signal ends a rank, its buffered output is lost, and with it the last lines.
         "PYTHONUNBUFFERED": "1",
         # Ranks with a thread per core of the machine would slow each other down. torchrun always sets 1.

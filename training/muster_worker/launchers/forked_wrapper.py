@@ -1,6 +1,6 @@
 """Forks the wrapper of a rank or of a launcher from the agent, instead of starting a Python for it.
 
-The forked process keeps nothing of the agent's: it gets the wrapper's environment as an argument, and replaces signal
+The forked process keeps no state of the agent: it gets the wrapper's environment as an argument, and replaces signal
 handlers, descriptors and session before the wrapper runs. A forked process has only one thread. So it must not use a
 module whose lock another thread of the agent may have held. The rank itself is started with exec, as always.
 """

@@ -9,8 +9,8 @@ from typing import List, Mapping, Optional, Tuple
 
 from muster_worker.contract.schema import EndReason
 from muster_worker.launchers.base import ProcessSpec
-from muster_worker.launchers.commands import agent_command
-from muster_worker.launchers.environment import NodeContext, node_environment
+from muster_worker.launchers.commands import build_agent_command
+from muster_worker.launchers.environment import NodeContext, build_node_environment
 from muster_worker.launchers.forked_wrapper import WRAPPERS, WrapperCommand, fork_wrapper
 from muster_worker.launchers.registry import find_launcher
 from muster_worker.machine import processes
@@ -43,7 +43,7 @@ def launch(context: NodeContext, base: Mapping[str, str]) -> Tuple[Tuple[Started
     """
     launcher = find_launcher(context.plan.launcher)
     launcher.prepare(context)
-    environment = node_environment(base, context)
+    environment = build_node_environment(base, context)
     path = environment.get("PATH", os.defpath)
     started: List[StartedProcess] = []
     for spec in launcher.list_processes(context, environment, lambda name: shutil.which(name, path=path)):
@@ -58,7 +58,7 @@ def find_wrapper(spec: ProcessSpec, context: NodeContext) -> Optional[WrapperCom
     """Return the wrapper of a rank or of a launcher that the agent forks; None if the process is another program."""
     command = tuple(spec.command)
     for name in WRAPPERS:
-        wrapper = agent_command(context, name)
+        wrapper = build_agent_command(context, name)
         if command[: len(wrapper)] == wrapper:
             return WrapperCommand(command, command[len(wrapper) :], spec.environment, name)
     return None

@@ -10,8 +10,13 @@ from muster_worker.launchers.base import FindProgram, Launcher, LauncherIO, Proc
 from muster_worker.launchers.environment import RENDEZVOUS_REASON, WORLD_REASON, NodeContext
 from muster_worker.machine.memory_reading import CMA_VARIABLE as MEMORY_VARIABLE
 from muster_worker.mpi import node_file
-from muster_worker.mpi.environment import build_world, daemon_environment, launcher_environment, node_variables
-from muster_worker.mpi.implementations import PROGRAM, is_user_mpirun, launch_command
+from muster_worker.mpi.environment import (
+    build_daemon_environment,
+    build_mpirun_environment,
+    build_node_variables,
+    build_world,
+)
+from muster_worker.mpi.implementations import PROGRAM, build_launch_command, is_user_mpirun
 from muster_worker.mpi.mpirun_variables import SETTINGS
 from muster_worker.mpi.node import MpiWorld
 from muster_worker.mpi.world_variables import Position, describe_mismatch, describe_placement_mismatch
@@ -80,22 +85,26 @@ class MpiLauncher(Launcher):
 
     def build_example(self, context: NodeContext, user_variables: Mapping[str, str]) -> ProcessSpec:
         """Show mpirun on node 0 (Open MPI for Auto), and no command on other nodes."""
-        ranks = {**user_variables, **node_variables(user_variables, context), **_rank_variables(context)}
+        ranks = {**user_variables, **build_node_variables(user_variables, context), **_build_rank_variables(context)}
         if context.node != 0:
-            return ProcessSpec("", (), {**daemon_environment(user_variables, context), **ranks})
+            return ProcessSpec("", (), {**build_daemon_environment(user_variables, context), **ranks})
         # Most images run as root, which needs two more variables.
-        environment = {**launcher_environment(user_variables, context, is_root=True), **ranks}
+        environment = {**build_mpirun_environment(user_variables, context, is_root=True), **ranks}
         if is_user_mpirun(context.plan):
-            return ProcessSpec(PROGRAM, commands.user_command(context.plan), environment)
-        rank = commands.wrapper_command(context, f"--master={':'.join(_EXAMPLE_MASTER)}")
-        command = launch_command(_implementation(context.plan), build_world(context), context.plan.launcher_args, rank)
+            return ProcessSpec(PROGRAM, commands.build_user_command(context.plan), environment)
+        rank = commands.build_wrapper_command(context, f"--master={':'.join(_EXAMPLE_MASTER)}")
+        command = build_launch_command(
+            _choose_implementation(context.plan), build_world(context), context.plan.launcher_args, rank
+        )
         return ProcessSpec(PROGRAM, command, environment)
 
     def split_command(self, plan: Plan, words: Tuple[str, ...]) -> Tuple[Tuple[Tuple[str, str], ...], Tuple[str, ...]]:
         if not words or is_user_mpirun(plan):
             return (), words
         wrapper = words.index("-I") - 1
-        implementation_text = f"{plan.mpi}, here as {_implementation(plan)}" if plan.mpi == Mpi.AUTO else plan.mpi
+        implementation_text = (
+            f"{plan.mpi}, here as {_choose_implementation(plan)}" if plan.mpi == Mpi.AUTO else plan.mpi
+        )
         options: List[Tuple[str, str]] = [("mpirun", implementation_text)]
         for word in words[1 : wrapper - len(plan.launcher_args)]:
             if word.startswith("-"):
@@ -105,17 +114,17 @@ class MpiLauncher(Launcher):
         return tuple(options), words[wrapper:]
 
 
-def _implementation(plan: Plan) -> str:
+def _choose_implementation(plan: Plan) -> str:
     return Mpi.OPEN_MPI if plan.mpi == Mpi.AUTO else plan.mpi
 
 
-def _rank_variables(context: NodeContext) -> Mapping[str, str]:
+def _build_rank_variables(context: NodeContext) -> Mapping[str, str]:
     """Return the variables that a rank's wrapper adds. A user's own mpirun starts ranks without wrappers."""
     plan = context.plan
     if is_user_mpirun(plan):
         return {}
     position = Position(context.node * plan.procs_per_node, plan.world_size, 0, plan.procs_per_node)
-    return {**position.variables(), "MASTER_ADDR": _EXAMPLE_MASTER[0], "MASTER_PORT": _EXAMPLE_MASTER[1]}
+    return {**position.build_variables(), "MASTER_ADDR": _EXAMPLE_MASTER[0], "MASTER_PORT": _EXAMPLE_MASTER[1]}
 
 
 LAUNCHER = MpiLauncher()

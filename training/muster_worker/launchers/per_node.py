@@ -40,18 +40,18 @@ class PerNode(Launcher):
     def list_processes(
         self, context: NodeContext, environment: Dict[str, str], find_program: FindProgram
     ) -> Sequence[ProcessSpec]:
-        variables = _environment(environment, context)
+        variables = _build_environment(environment, context)
         if context.plan.procs_per_node == 1:
-            return (ProcessSpec("command", commands.wrapper_command(context), variables, represents_rank=True),)
+            return (ProcessSpec("command", commands.build_wrapper_command(context), variables, represents_rank=True),)
         # For launchers that ignore PYTHON_EXEC: the hook detects their ranks.
-        variables = hook_environment.with_hook(variables, context.archive, self.hook_scope(context.plan))
-        return (ProcessSpec("command", commands.user_command(context.plan), variables, represents_rank=True),)
+        variables = hook_environment.add_hook(variables, context.archive, self.choose_hook_scope(context.plan))
+        return (ProcessSpec("command", commands.build_user_command(context.plan), variables, represents_rank=True),)
 
-    def hook_scope(self, plan: Plan) -> str:
+    def choose_hook_scope(self, plan: Plan) -> str:
         return hook_environment.SCOPE_NODE if plan.procs_per_node > 1 else hook_environment.SCOPE_RANK
 
 
-def _environment(node: Mapping[str, str], context: NodeContext) -> Dict[str, str]:
+def _build_environment(node: Mapping[str, str], context: NodeContext) -> Dict[str, str]:
     plan = context.plan
     environment = {
         **node,
@@ -69,11 +69,11 @@ def _environment(node: Mapping[str, str], context: NodeContext) -> Dict[str, str
         # launcher has started them.
         environment["MUSTER_RANK"] = str(context.node)
         environment["MUSTER_LOCAL_RANK"] = "0"
-    environment.setdefault("PYTHON_EXEC", python_exec_path(context.run_dir))
+    environment.setdefault("PYTHON_EXEC", get_python_exec_path(context.run_dir))
     return environment
 
 
-def python_exec_path(run_dir: str) -> str:
+def get_python_exec_path(run_dir: str) -> str:
     """Return the value of PYTHON_EXEC: a program that starts a rank's wrapper. torchrun runs it instead of Python."""
     return os.path.join(run_dir, _PYTHON_EXEC_NAME)
 
@@ -83,7 +83,7 @@ def write_python_exec(run_dir: str, archive: str, python: str) -> str:
 
     `archive` is the agent's zipapp and `python` its interpreter.
     """
-    executable = python_exec_path(run_dir)
+    executable = get_python_exec_path(run_dir)
     write_executable(executable, python, archive, ("rank", "--python-of-parent", "--"))
     return executable
 

@@ -35,9 +35,14 @@ class Torchrun(Launcher):
     ) -> Sequence[ProcessSpec]:
         plan = context.plan
         # All releases of torchrun accept underscores in options.
-        program = _program(plan.command[0], find_program)
+        program = _find_torchrun(plan.command[0], find_program)
         if context.fork_server is not None and len(program) > 1:
-            program = (*commands.agent_command(context, "launcher"), context.fork_server.socket_path, "--", *program)
+            program = (
+                *commands.build_agent_command(context, "launcher"),
+                context.fork_server.socket_path,
+                "--",
+                *program,
+            )
         command = (
             *program,
             *("--nnodes", str(plan.nodes), "--nproc_per_node", str(plan.procs_per_node)),
@@ -46,7 +51,7 @@ class Torchrun(Launcher):
             *("--rdzv_id", f"{plan.job_uid}-{context.attempt}", "--max_restarts", "0"),
             *plan.launcher_args,
             "--no_python",
-            *commands.wrapper_command(context),
+            *commands.build_wrapper_command(context),
         )
         return (
             ProcessSpec(
@@ -66,7 +71,7 @@ class Torchrun(Launcher):
         return (("launcher", shlex.join(words[:first])), *pairs, ("--no_python", "set")), words[last + 1 :]
 
 
-def _program(command: str, find_program: FindProgram) -> Tuple[str, ...]:
+def _find_torchrun(command: str, find_program: FindProgram) -> Tuple[str, ...]:
     # Use the Python of the command, because it has the script's torch.
     if _PYTHON.fullmatch(os.path.basename(command)):
         return (command, "-m", "torch.distributed.run")

@@ -6,12 +6,12 @@ import os
 import re
 
 
-def cpu_count() -> int:
+def count_cpus() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
-def gpu_count() -> int:
+def count_gpus() -> int:
     """Return the number of NVIDIA GPUs that this process may use, by CUDA_VISIBLE_DEVICES if it is set."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:

@@ -33,13 +33,17 @@ def write_executable(
     first = os.fsencode(f"#!{python} -IS")
     fits_first_line = len(first) <= _MAX_FIRST_LINE and not any(char.isspace() for char in python)
     # Prefer Python, because an image may have no shell. Only a very long path needs the shell.
-    text = first + _python_text(modules, arguments) if fits_first_line else _shell_text(python, archive, arguments)
+    text = (
+        first + _build_python_script(modules, arguments)
+        if fits_first_line
+        else _build_shell_script(python, archive, arguments)
+    )
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o700)
     with os.fdopen(descriptor, "wb") as file:
         file.write(text)
 
 
-def _python_text(modules: UnpackedModules, arguments: Sequence[str]) -> bytes:
+def _build_python_script(modules: UnpackedModules, arguments: Sequence[str]) -> bytes:
     lines = (
         "",
         "import sys",
@@ -51,6 +55,6 @@ def _python_text(modules: UnpackedModules, arguments: Sequence[str]) -> bytes:
     return "\n".join(lines).encode("ascii")
 
 
-def _shell_text(python: str, archive: str, arguments: Sequence[str]) -> bytes:
+def _build_shell_script(python: str, archive: str, arguments: Sequence[str]) -> bytes:
     command = " ".join(shlex.quote(word) for word in (python, "-I", "-S", archive, *arguments))
     return os.fsencode(f'#!/bin/sh\nexec {command} "$@"\n')

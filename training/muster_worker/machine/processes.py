@@ -84,7 +84,7 @@ def die_with_parent(parent: int) -> None:
         os._exit(128 + signal.SIGKILL)
 
 
-def end_with_parent(parent: int) -> None:
+def terminate_with_parent(parent: int) -> None:
     """Make the kernel send SIGTERM when the parent, process `parent`, ends."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != parent:  # the parent ended before the call
@@ -137,7 +137,7 @@ def _has_children() -> bool:
 
 def find_by_environment(variable: bytes) -> Tuple[int, ...]:
     """Return the pids of descendants that started with `variable` (NAME=VALUE) in their environment."""
-    return tuple(pid for pid in list_descendants() if variable in _environment(pid))
+    return tuple(pid for pid in list_descendants() if variable in _read_environment(pid))
 
 
 def process_exists(pid: int) -> bool:
@@ -145,7 +145,7 @@ def process_exists(pid: int) -> bool:
     return os.path.exists(f"/proc/{pid}")
 
 
-def signal_all(pids: Sequence[int], number: int) -> Tuple[int, ...]:
+def signal_processes(pids: Sequence[int], number: int) -> Tuple[int, ...]:
     """Send a signal to each process. Returns `pids` without processes of other users (`sudo`).
 
     The agent can't end processes of other users, so callers must not wait for them.
@@ -200,7 +200,7 @@ def take_outputs(process: subprocess.Popen[bytes]) -> Tuple[int, int]:
     return outputs
 
 
-def _environment(pid: int) -> Sequence[bytes]:
+def _read_environment(pid: int) -> Sequence[bytes]:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return file.read().split(b"\0")

@@ -6,7 +6,7 @@ import ipaddress
 from typing import Optional, Sequence
 
 from muster_worker.contract.schema import Peer
-from muster_worker.sagemaker.container import host_names
+from muster_worker.sagemaker.container import build_host_names
 
 
 def choose_host_names(peers: Sequence[Peer]) -> Sequence[str]:
@@ -22,15 +22,15 @@ def choose_host_names(peers: Sequence[Peer]) -> Sequence[str]:
     are_unique = len(set(addresses)) == len(addresses)
     if are_unique and all(ipaddress.ip_address(address).version == 4 for address in addresses):  # noqa: PLR2004 - IPv4
         return addresses
-    return host_names(len(peers))
+    return build_host_names(len(peers))
 
 
-def open_mpi_file(names: Sequence[str], slots: int) -> str:
+def format_open_mpi_file(names: Sequence[str], slots: int) -> str:
     """Return the host file for Open MPI."""
     return "".join(f"{name} slots={slots}\n" for name in names)
 
 
-def hydra_file(names: Sequence[str], slots: int) -> str:
+def format_hydra_file(names: Sequence[str], slots: int) -> str:
     """Return the host file for MPICH and Intel MPI."""
     return "".join(f"{name}:{slots}\n" for name in names)
 
@@ -38,7 +38,7 @@ def hydra_file(names: Sequence[str], slots: int) -> str:
 def find_peer(host: str, job: str, peers: Sequence[Peer]) -> Optional[Peer]:
     """Return the peer with this host name (algo-2 or <job>-1, with or without a domain) or address, if there is one."""
     for name in (host, host.partition(".")[0]):
-        for peer, algo_name in zip(peers, host_names(len(peers))):
+        for peer, algo_name in zip(peers, build_host_names(len(peers))):
             if name in (algo_name, f"{job}-{peer.node}"):
                 return peer
     result = [peer for peer in peers if peer.address == host.strip("[]")]

@@ -49,26 +49,26 @@ def is_user_mpirun(plan: Plan) -> bool:
     return os.path.basename(plan.command[0]) in Mpi.RUNNERS
 
 
-def launch_command(
+def build_launch_command(
     implementation: str, world: World, extra_options: Sequence[str], rank_command: Sequence[str]
 ) -> Tuple[str, ...]:
     """Return the mpirun command that starts `rank_command`, a rank's command, on all nodes."""
     return (PROGRAM, *_OPTIONS[implementation](world), *extra_options, *rank_command)
 
 
-def _open_mpi(world: World) -> Tuple[str, ...]:
+def _build_open_mpi_options(world: World) -> Tuple[str, ...]:
     # Number ranks node by node, like other launchers: 0 to 7 on the first node of 8.
     mapping = f"ppr:{world.procs_per_node}:node"
     return ("--hostfile", world.open_mpi_hosts, "-np", str(world.size), "--map-by", mapping)
 
 
-def _hydra(world: World) -> Tuple[str, ...]:
+def _build_hydra_options(world: World) -> Tuple[str, ...]:
     # -genvnone: ranks keep their own node's variables. Intel MPI has no variable for it.
     return ("-f", world.hydra_hosts, "-n", str(world.size), "-ppn", str(world.procs_per_node), "-genvnone")
 
 
 _OPTIONS: Dict[str, Callable[[World], Tuple[str, ...]]] = {
-    Mpi.OPEN_MPI: _open_mpi,
-    Mpi.INTEL_MPI: _hydra,
-    Mpi.MPICH: _hydra,
+    Mpi.OPEN_MPI: _build_open_mpi_options,
+    Mpi.INTEL_MPI: _build_hydra_options,
+    Mpi.MPICH: _build_hydra_options,
 }

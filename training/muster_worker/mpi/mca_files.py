@@ -29,7 +29,7 @@ def read_mca_names(environment: Mapping[str, str]) -> Tuple[str, ...]:
     ompi_info.
     """
     result = []
-    for path in dict.fromkeys(_paths(environment)):
+    for path in dict.fromkeys(_list_paths(environment)):
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
                 lines = file.read(_MAX_BYTES).split("\n")
@@ -40,7 +40,7 @@ def read_mca_names(environment: Mapping[str, str]) -> Tuple[str, ...]:
     return tuple(result)
 
 
-def _paths(environment: Mapping[str, str]) -> Iterator[str]:
+def _list_paths(environment: Mapping[str, str]) -> Iterator[str]:
     value = environment.get("OMPI_MCA_mca_base_param_files", "")
     yield from (path for path in value.replace(",", ":").split(":") if path)
     home = environment.get("HOME")

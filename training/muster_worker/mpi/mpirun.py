@@ -9,16 +9,16 @@ from typing import Mapping, Optional, Sequence, Tuple, Union
 
 from muster_worker.contract.schema import AgentProblem, EndReason, Mpi
 from muster_worker.launchers.base import ProcessSpec
-from muster_worker.launchers.commands import user_command, wrapper_command
+from muster_worker.launchers.commands import build_user_command, build_wrapper_command
 from muster_worker.launchers.environment import NodeContext
 from muster_worker.launchers.launch import LaunchFailure, StartedProcess, describe_failure, start_process
 from muster_worker.mpi import ipv4_only
-from muster_worker.mpi.environment import build_world, launcher_environment
+from muster_worker.mpi.environment import build_mpirun_environment, build_world
 from muster_worker.mpi.implementations import (
     PROGRAM,
+    build_launch_command,
     has_same_options,
     is_user_mpirun,
-    launch_command,
     parse_implementation,
 )
 from muster_worker.network.interfaces import list_interfaces
@@ -48,8 +48,8 @@ def build_mpirun_command(
 
     Raises `OSError` without an mpirun, and `ValueError` for an unknown or unexpected implementation.
     """
-    environment = launcher_environment(base, context, is_root=os.geteuid() == 0)
-    command = user_command(context.plan)
+    environment = build_mpirun_environment(base, context, is_root=os.geteuid() == 0)
+    command = build_user_command(context.plan)
     if is_user_mpirun(context.plan):
         # For a path, exec reports a missing program.
         if "/" not in command[0]:
@@ -58,15 +58,17 @@ def build_mpirun_command(
     implementation = _find_implementation(context, environment)
     if context.plan.mpi != Mpi.AUTO:
         _check_implementation(implementation, environment)
-    rank_command = wrapper_command(context, f"--master={master}")
-    return launch_command(implementation, build_world(context), context.plan.launcher_args, rank_command), environment
+    rank_command = build_wrapper_command(context, f"--master={master}")
+    return build_launch_command(
+        implementation, build_world(context), context.plan.launcher_args, rank_command
+    ), environment
 
 
 def find_problem(context: NodeContext, base: Mapping[str, str]) -> Optional[AgentProblem]:
     """Return the reason why mpirun can't reach the other nodes; None if no reason is known."""
     if context.plan.nodes == 1 or not context.network.is_ipv6:
         return None
-    environment = launcher_environment(base, context, is_root=os.geteuid() == 0)
+    environment = build_mpirun_environment(base, context, is_root=os.geteuid() == 0)
     try:
         implementation = _find_implementation(context, environment)
     except (OSError, ValueError):

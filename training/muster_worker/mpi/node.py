@@ -15,7 +15,12 @@ from muster_worker.launchers.launch import LaunchFailure, StartedProcess
 from muster_worker.machine import processes
 from muster_worker.machine.executable import write_executable
 from muster_worker.mpi import host_files, node_file
-from muster_worker.mpi.environment import build_world, daemon_environment, node_variables, rank_wrapper_path
+from muster_worker.mpi.environment import (
+    build_daemon_environment,
+    build_node_variables,
+    build_world,
+    get_rank_wrapper_path,
+)
 from muster_worker.mpi.mpirun import find_problem, start_mpirun
 from muster_worker.network.port import hold_port
 from muster_worker.remote.program import write_program
@@ -36,7 +41,7 @@ class MpiWorld:
         if context.plan.nodes > 1:
             if credentials is None:
                 raise OSError("Start has no credentials for the connections between agents")
-            environment = daemon_environment(base, context)
+            environment = build_daemon_environment(base, context)
             self._remote_commands = RemoteCommands(
                 context, credentials, io.port_socket, environment, selector=io.selector, log=io.log
             )
@@ -97,13 +102,15 @@ class MpiWorld:
 
 def _write_files(context: NodeContext, base: Mapping[str, str]) -> None:
     """Write the node file, a rank's wrapper and the host files of this node. Raises `OSError`."""
-    node_file.write(context.run_dir, node_variables(base, context))
-    write_executable(rank_wrapper_path(context.run_dir), context.python, context.archive, ("rank", "--attached", "--"))
+    node_file.write(context.run_dir, build_node_variables(base, context))
+    write_executable(
+        get_rank_wrapper_path(context.run_dir), context.python, context.archive, ("rank", "--attached", "--")
+    )
     mpi_world = build_world(context)
     names = host_files.choose_host_names(context.peers)
     for path, text in (
-        (mpi_world.open_mpi_hosts, host_files.open_mpi_file(names, mpi_world.procs_per_node)),
-        (mpi_world.hydra_hosts, host_files.hydra_file(names, mpi_world.procs_per_node)),
+        (mpi_world.open_mpi_hosts, host_files.format_open_mpi_file(names, mpi_world.procs_per_node)),
+        (mpi_world.hydra_hosts, host_files.format_hydra_file(names, mpi_world.procs_per_node)),
     ):
         with open(path, "w", encoding="ascii") as file:
             file.write(text)

@@ -28,7 +28,7 @@ NODE_VARIABLE = "MUSTER_NODE"
 _MUSTER_PREFIX = "MUSTER_"
 
 
-def path(run: str) -> str:
+def get_path(run: str) -> str:
     """Return the path of a node's file in its run folder."""
     return os.path.join(run, "node.env")
 
@@ -36,7 +36,7 @@ def path(run: str) -> str:
 def write(run: str, variables: Mapping[str, str]) -> None:
     """Write the file, readable by this user only. Raises `OSError`."""
     data = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in sorted(variables.items()))
-    descriptor = os.open(path(run), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(get_path(run), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
 

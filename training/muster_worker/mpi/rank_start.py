@@ -31,11 +31,11 @@ def add_world_variables(environment: Mapping[str, str], options: Sequence[str]) 
     )
     if position is None:
         raise ValueError("mpirun set none of OMPI_COMM_WORLD_RANK, PMI_RANK and PMIX_RANK")
-    for name, value in position.variables().items():
+    for name, value in position.build_variables().items():
         result.setdefault(name, value)
     for option in options:
         if option.startswith(MASTER):
-            address, port = world_variables.read_master(option[len(MASTER) :])
+            address, port = world_variables.split_master(option[len(MASTER) :])
             result.setdefault("MASTER_ADDR", address)
             result.setdefault("MASTER_PORT", port)
     return result

@@ -26,7 +26,7 @@ class Position:
         self.local_rank = local_rank
         self.local_size = local_size
 
-    def variables(self) -> Dict[str, str]:
+    def build_variables(self) -> Dict[str, str]:
         """Return the variables of torch.distributed for this position."""
         return {
             "RANK": str(self.rank),
@@ -66,8 +66,8 @@ def describe_mismatch(size: int, local_size: int, nodes: int, procs_per_node: in
         return None
     placement = "on one node" if local_size == size else f"with {local_size} on one of its nodes"
     return (
-        f"mpirun gave a world of {size} {_rank_noun(size)} {placement};"
-        f" the job asks for {_format_nodes(nodes)} x {procs_per_node} {_rank_noun(procs_per_node)}"
+        f"mpirun gave a world of {size} {_inflect_rank(size)} {placement};"
+        f" the job asks for {_format_nodes(nodes)} x {procs_per_node} {_inflect_rank(procs_per_node)}"
     )
 
 
@@ -85,7 +85,7 @@ def describe_placement_mismatch(rank: int, node: int, procs_per_node: int) -> Op
     )
 
 
-def read_master(text: str) -> Tuple[str, str]:
+def split_master(text: str) -> Tuple[str, str]:
     """Split ADDRESS:PORT."""
     address, _, port = text.rpartition(":")
     return address, port
@@ -96,7 +96,7 @@ def _read_number(environment: Mapping[str, str], names: Tuple[str, ...]) -> Opti
     return int(text) if text.isdigit() else None
 
 
-def _rank_noun(count: int) -> str:
+def _inflect_rank(count: int) -> str:
     return "rank" if count == 1 else "ranks"
 
 

@@ -76,7 +76,7 @@ class Receiver(threading.Thread):
         self._received: Dict[int, float] = {}
         self._changed = threading.Condition()
         own = assignment.own
-        self._listener = socket.socket(_family(own.address), socket.SOCK_STREAM)
+        self._listener = socket.socket(_find_address_family(own.address), socket.SOCK_STREAM)
         # the agent also holds the port (`port.py`)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._listener.bind((own.address, own.check_port or 0))
@@ -121,7 +121,7 @@ class Receiver(threading.Thread):
         connection.sendall(_REPLY.pack(count))
         _drain(connection, self._deadline)
         with self._changed:
-            self._received[node] = _mbps(count)
+            self._received[node] = _compute_mbps(count)
             self._changed.notify_all()
 
 
@@ -133,18 +133,18 @@ def measure(assignment: Assignment, target: Peer, deadline: float) -> Measuremen
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
         _set_deadline(connection, deadline)
         connection.sendall(_HELLO.pack(assignment.key.encode(), assignment.own.node))
-        round_trip = _ping(connection)
+        round_trip = _measure_round_trip(connection)
         connection.sendall(_STREAM)
-        _send(connection, STREAM_SECONDS)
+        _send_stream(connection, STREAM_SECONDS)
         _set_deadline(connection, deadline)
         (count,) = _REPLY.unpack(_read(connection, _REPLY.size))
-        return Measurement(_mbps(count), round(round_trip * 1e6, 1))
+        return Measurement(_compute_mbps(count), round(round_trip * 1e6, 1))
 
 
 def _connect(own: Peer, target: Peer, deadline: float) -> socket.socket:
     while True:
         remaining = deadline - time.monotonic()
-        connection = socket.socket(_family(target.address), socket.SOCK_STREAM)
+        connection = socket.socket(_find_address_family(target.address), socket.SOCK_STREAM)
         try:
             connection.settimeout(max(0.01, min(CONNECT_SECONDS, remaining)))
             connection.bind((own.address, 0))
@@ -158,7 +158,7 @@ def _connect(own: Peer, target: Peer, deadline: float) -> socket.socket:
             return connection
 
 
-def _ping(connection: socket.socket) -> float:
+def _measure_round_trip(connection: socket.socket) -> float:
     """Return the fastest round trip, in seconds."""
     deadline, best = time.monotonic() + PING_SECONDS, float("inf")
     for _ in range(PINGS):
@@ -171,7 +171,7 @@ def _ping(connection: socket.socket) -> float:
     return best
 
 
-def _send(connection: socket.socket, seconds: float) -> None:
+def _send_stream(connection: socket.socket, seconds: float) -> None:
     """Send as many bytes as possible within `seconds`."""
     chunk, deadline = memoryview(bytes(_CHUNK)), time.monotonic() + seconds
     connection.setblocking(False)
@@ -223,9 +223,9 @@ def _set_deadline(connection: socket.socket, deadline: float) -> None:
     connection.settimeout(max(0.01, deadline - time.monotonic()))
 
 
-def _mbps(count: int) -> float:
+def _compute_mbps(count: int) -> float:
     return round(count * 8 / 1e6 / STREAM_SECONDS, 1)
 
 
-def _family(address: str) -> socket.AddressFamily:
+def _find_address_family(address: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in address else socket.AF_INET

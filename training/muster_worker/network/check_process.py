@@ -44,7 +44,7 @@ class CheckProcess:
     def poll(self, now: float) -> None:
         """Finish the check if it has ended or the time is over."""
         if self.figures is None and (self._has_ended or now >= self._deadline):
-            self.figures = self._result()
+            self.figures = self._read_result()
             self.close()
 
     def close(self) -> None:
@@ -61,7 +61,7 @@ class CheckProcess:
         self._has_ended = not data or len(self._output) > _MAX_BYTES
         return []
 
-    def _result(self) -> NetworkFigures:
+    def _read_result(self) -> NetworkFigures:
         if not self._has_ended:
             return NetworkFigures(problem=f"not finished within {CHECK_SECONDS + SPARE_SECONDS:.0f} s")
         try:

@@ -105,7 +105,7 @@ def _choose_automatically(
     # If the operator is on this machine, the peers are on it, too.
     if route_interface is not None and route_interface.loopback:
         return _build_choice(
-            [_Candidate(route_interface, _first_address(route_interface))],
+            [_Candidate(route_interface, _get_first_address(route_interface))],
             route_interface,
             "the operator is on this machine",
         )
@@ -121,9 +121,9 @@ def _choose_automatically(
         (physical, "the best that is up"),
     ):
         if candidates:
-            first = _best_first(candidates, route_interface)
-            other_interfaces = [item for item in _best_first(physical, route_interface) if item != first[0]]
-            ordered = [_Candidate(item, _first_address(item)) for item in (first[0], *other_interfaces)]
+            first = _sort_best_first(candidates, route_interface)
+            other_interfaces = [item for item in _sort_best_first(physical, route_interface) if item != first[0]]
+            ordered = [_Candidate(item, _get_first_address(item)) for item in (first[0], *other_interfaces)]
             return _build_choice(ordered, route_interface, _add_properties(reason, first[0]))
     return None
 
@@ -134,7 +134,7 @@ def _choose_by_range(
     network = _parse_network(setting)
     matching_candidates = [
         _Candidate(interface, text)
-        for interface in _best_first(usable_interfaces, route_interface)
+        for interface in _sort_best_first(usable_interfaces, route_interface)
         for text in interface.addresses
         if network is not None and ipaddress.ip_address(_strip_prefix(text)) in network
     ]
@@ -155,7 +155,7 @@ def _choose_by_name(
             reason = "named by the job"
         if matches:
             return _build_choice(
-                [_Candidate(item, _first_address(item)) for item in _best_first(matches, route_interface)],
+                [_Candidate(item, _get_first_address(item)) for item in _sort_best_first(matches, route_interface)],
                 route_interface,
                 reason,
             )
@@ -168,9 +168,11 @@ def _build_choice(
     if not candidates:
         return None
     best_candidate = candidates[0]
-    if best_candidate.address != _first_address(best_candidate.interface):
-        first_address = _strip_prefix(_first_address(best_candidate.interface))
-        reason = f"{reason}, but {_affected_libraries(best_candidate)} the interface's first address, {first_address}"
+    if best_candidate.address != _get_first_address(best_candidate.interface):
+        first_address = _strip_prefix(_get_first_address(best_candidate.interface))
+        reason = (
+            f"{reason}, but {_name_affected_libraries(best_candidate)} the interface's first address, {first_address}"
+        )
     links = tuple(
         Link(
             candidate.interface.name,
@@ -190,14 +192,14 @@ def _build_choice(
     )
 
 
-def _affected_libraries(candidate: _Candidate) -> str:
+def _name_affected_libraries(candidate: _Candidate) -> str:
     """Return the libraries that use another address: they find an interface by name, and use its first address."""
     same_family = [text for text in candidate.interface.addresses if (":" in text) == (":" in candidate.address)]
     # NCCL_SOCKET_FAMILY selects the family
     return "gloo uses" if candidate.address == same_family[0] else "NCCL and gloo use"
 
 
-def _best_first(interfaces: Sequence[Interface], route_interface: Optional[Interface]) -> Sequence[Interface]:
+def _sort_best_first(interfaces: Sequence[Interface], route_interface: Optional[Interface]) -> Sequence[Interface]:
     return sorted(
         interfaces, key=lambda item: (not item.rdma, -item.speed_mbps, item is not route_interface, item.name)
     )
@@ -205,7 +207,9 @@ def _best_first(interfaces: Sequence[Interface], route_interface: Optional[Inter
 
 def _reaches_other_nodes(interface: Interface) -> bool:
     # 169.254.0.0/16 is local to each machine.
-    return not interface.loopback and not ipaddress.ip_address(_strip_prefix(_first_address(interface))).is_link_local
+    return (
+        not interface.loopback and not ipaddress.ip_address(_strip_prefix(_get_first_address(interface))).is_link_local
+    )
 
 
 def _are_in_same_network(first: Interface, second: Interface) -> bool:
@@ -224,7 +228,7 @@ def _split_list(text: str) -> Sequence[str]:
     return [entry.strip() for entry in text.split(",") if entry.strip()]
 
 
-def _first_address(interface: Interface) -> str:
+def _get_first_address(interface: Interface) -> str:
     return interface.address or ""
 
 

@@ -52,73 +52,73 @@ class Setting:
     excluded_by: Tuple[str, ...] = ()
 
 
-def _interface_name(network: Network) -> Optional[str]:
+def _get_interface_name(network: Network) -> Optional[str]:
     return network.interface
 
 
-def _exact_interface_name(network: Network) -> Optional[str]:
+def _get_exact_interface_name(network: Network) -> Optional[str]:
     return f"={network.interface}"
 
 
-def _non_loopback_name(network: Network) -> Optional[str]:
+def _get_non_loopback_name(network: Network) -> Optional[str]:
     return None if network.is_loopback else network.interface
 
 
-def _address_family(network: Network) -> Optional[str]:
+def _get_address_family(network: Network) -> Optional[str]:
     return "AF_INET6" if network.is_ipv6 else None
 
 
-def _non_rdma_name(network: Network) -> Optional[str]:
+def _get_non_rdma_name(network: Network) -> Optional[str]:
     return None if network.rdma or network.is_loopback else network.interface
 
 
 RANK_SETTINGS = (
     Setting(
         "NCCL_SOCKET_IFNAME",
-        _exact_interface_name,
+        _get_exact_interface_name,
         "NCCL's bootstrap and TCP; without = eth1 would also match eth10",
         "NCCL user guide, Environment Variables",
         ("NCCL_COMM_ID",),
     ),
     Setting(
         "NCCL_SOCKET_FAMILY",
-        _address_family,
+        _get_address_family,
         "the address chosen is IPv6, and NCCL takes the interface's IPv4 address first",
         "NCCL user guide, Environment Variables",
     ),
     Setting(
         "GLOO_SOCKET_IFNAME",
-        _interface_name,
+        _get_interface_name,
         "gloo would resolve the host name, which may be 127.0.0.1",
         "PyTorch, torch.distributed, Common environment variables",
     ),
     Setting(
         "TP_SOCKET_IFNAME",
-        _interface_name,
+        _get_interface_name,
         "TensorPipe would resolve the host name, which may be 127.0.0.1",
         "PyTorch, torch/csrc/distributed/rpc/tensorpipe_agent.cpp",
     ),
     Setting(
         "UCX_NET_DEVICES",
-        _non_rdma_name,
+        _get_non_rdma_name,
         "UCX would use all devices, also those that no peer reaches; unset where it would cut off RDMA devices",
         "UCX documentation, FAQ, Which network devices does UCX use?",
     ),
     Setting(
         "FI_TCP_IFACE",
-        _interface_name,
+        _get_interface_name,
         "libfabric's TCP (MPICH, Intel MPI without RDMA) would use all interfaces; EFA doesn't read it",
         "libfabric, fi_tcp(7)",
     ),
     Setting(
         "FI_SOCKETS_IFACE",
-        _interface_name,
+        _get_interface_name,
         "libfabric's sockets provider (before version 2.0) would use all interfaces",
         "libfabric, fi_sockets(7)",
     ),
     Setting(
         "OMPI_MCA_btl_tcp_if_include",
-        _interface_name,
+        _get_interface_name,
         "Open MPI's messages over TCP would use all interfaces; its InfiniBand and EFA don't read it",
         "Open MPI documentation, Networking support, TCP",
         ("btl_tcp_if_exclude",),
@@ -129,7 +129,7 @@ RANK_SETTINGS = (
 LAUNCHER_SETTINGS = (
     Setting(
         "OMPI_MCA_oob_tcp_if_include",
-        _interface_name,
+        _get_interface_name,
         "Open MPI 4's daemons call mpirun back over it",
         "Open MPI FAQ (4 and before), TCP, Which interfaces",
         ("oob_tcp_if_exclude",),
@@ -137,21 +137,21 @@ LAUNCHER_SETTINGS = (
     Setting(
         "PRTE_MCA_prte_if_include",
         # If loopback is the only interface, PRRTE rejects it by name: "No network interfaces were found".
-        _non_loopback_name,
+        _get_non_loopback_name,
         "Open MPI 5's daemons (PRRTE) call mpirun back over it; unset where all nodes are on one machine",
         "PRRTE documentation, prte_if_include",
         ("prte_if_exclude", "oob_tcp_if_exclude"),
     ),
     Setting(
         "HYDRA_IFACE",
-        _interface_name,
+        _get_interface_name,
         "MPICH's proxies call mpiexec back over it, by address: no host name has to resolve",
         "MPICH wiki, Using the Hydra Process Manager, Environment settings",
         ("-iface", "-localhost"),
     ),
     Setting(
         "I_MPI_HYDRA_IFACE",
-        _interface_name,
+        _get_interface_name,
         "Intel MPI's proxies call mpiexec back over it, by address: no host name has to resolve",
         "Intel MPI Library Developer Reference for Linux, Hydra Environment Variables",
         ("-iface", "-localhost"),
@@ -160,22 +160,22 @@ LAUNCHER_SETTINGS = (
 """Additional variables for `mpirun`. It sends them to its daemons on all nodes, so one value has to fit all nodes."""
 
 
-def rank_variables(network: Network, user_words: Iterable[str]) -> Dict[str, str]:
+def build_rank_variables(network: Network, user_words: Iterable[str]) -> Dict[str, str]:
     """Return the variables for each process of the node.
 
     `user_words` are the names of the user's variables and the words of the commands. Callers give priority to the
     user's value of the same name.
     """
-    return _setting_values(RANK_SETTINGS, network, user_words)
+    return _build_variables(RANK_SETTINGS, network, user_words)
 
 
-def launcher_variables(network: Network, peers: Sequence[Peer], user_words: Iterable[str]) -> Dict[str, str]:
-    """Return the additional variables for `mpirun`, valid for all nodes. See `rank_variables` for `user_words`.
+def build_launcher_variables(network: Network, peers: Sequence[Peer], user_words: Iterable[str]) -> Dict[str, str]:
+    """Return the additional variables for `mpirun`, valid for all nodes. See `build_rank_variables` for `user_words`.
 
     If the interfaces' names differ between nodes, Open MPI gets the smallest range that has all their addresses. Hydra
     accepts only names and gets no variable: its proxies connect to the launcher's host name.
     """
-    values = _setting_values(LAUNCHER_SETTINGS, network, user_words)
+    values = _build_variables(LAUNCHER_SETTINGS, network, user_words)
     if has_same_name(network, peers):
         return values
     common = find_covering_range([peer.address for peer in peers])
@@ -199,7 +199,7 @@ def find_covering_range(addresses: Sequence[str]) -> Optional[str]:
     return str(ipaddress.ip_network(f"{parsed[0]}/{prefix}", strict=False))
 
 
-def _setting_values(settings: Sequence[Setting], network: Network, user_words: Iterable[str]) -> Dict[str, str]:
+def _build_variables(settings: Sequence[Setting], network: Network, user_words: Iterable[str]) -> Dict[str, str]:
     # a command may be a shell line
     words = [*network.file_variables, *(part for word in user_words for part in word.split())]
     values = {}

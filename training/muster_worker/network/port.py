@@ -1,4 +1,4 @@
-"""Holds free ports: for the rendezvous, and for questions from other nodes."""
+"""Holds free ports: for the rendezvous, and for pings from other nodes."""
 
 from __future__ import annotations
 

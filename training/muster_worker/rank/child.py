@@ -114,7 +114,7 @@ def start(
     return Child(pid)
 
 
-def replace(command: Sequence[str], environment: Mapping[str, str], signal_mask: FrozenSet[int]) -> NoReturn:
+def replace_process(command: Sequence[str], environment: Mapping[str, str], signal_mask: FrozenSet[int]) -> NoReturn:
     """Run `command` in this process. Call `block_signals` before. Raises `CommandRefused`."""
     try:
         _exec_child(command, environment, None, signal_mask, os.getppid())
@@ -122,7 +122,7 @@ def replace(command: Sequence[str], environment: Mapping[str, str], signal_mask:
         raise _describe_failure(command[0], environment, error.errno or 0) from error
 
 
-def exit_like(status: int) -> NoReturn:
+def exit_with_status(status: int) -> NoReturn:
     """Exit with the child's exit code, or die by its signal."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
@@ -156,7 +156,7 @@ def _exec_child(
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, signal_mask)
     error_to_raise: Optional[OSError] = None
-    for path in _candidate_paths(command[0], environment):
+    for path in _list_candidate_paths(command[0], environment):
         try:
             os.execve(path, list(command), dict(environment))
         except OSError as error:
@@ -166,7 +166,7 @@ def _exec_child(
     raise error_to_raise or FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
 
-def _candidate_paths(program: str, environment: Mapping[str, str]) -> List[str]:
+def _list_candidate_paths(program: str, environment: Mapping[str, str]) -> List[str]:
     if "/" in program:
         return [program]
     folders = environment.get("PATH", os.defpath).split(":")
@@ -174,7 +174,7 @@ def _candidate_paths(program: str, environment: Mapping[str, str]) -> List[str]:
 
 
 def _describe_failure(program: str, environment: Mapping[str, str], number: int) -> CommandRefused:
-    path = next((path for path in _candidate_paths(program, environment) if os.path.exists(path)), None)
+    path = next((path for path in _list_candidate_paths(program, environment) if os.path.exists(path)), None)
     if path is None:
         if "/" in program:
             problem = "no such file" if os.path.isabs(program) else f"no such file in {os.getcwd()}"

@@ -39,7 +39,7 @@ def summarize(entries: Iterable[Dict[str, Any]]) -> List[Dict[str, Any]]:
     groups: Dict[str, List[Dict[str, Any]]] = {}
     for entry in entries:
         if not entry.get("is_p2p"):
-            groups.setdefault(_group_name(entry), []).append(entry)
+            groups.setdefault(_format_group_name(entry), []).append(entry)
     recent = sorted(groups.items(), key=lambda item: int(item[1][-1].get("time_created_ns", 0)), reverse=True)
     return [_summarize_group(group, records) for group, records in recent[:MAX_GROUPS]]
 
@@ -52,18 +52,18 @@ def _summarize_group(group: str, records: List[Dict[str, Any]]) -> Dict[str, Any
         pending = record
     return {
         "group": group,
-        "operation": _operation(records[-1]),
+        "operation": _read_operation(records[-1]),
         "sequence": int(records[-1]["collective_seq_id"]),
-        "pending_operation": None if pending is None else _operation(pending),
+        "pending_operation": None if pending is None else _read_operation(pending),
         "pending_sequence": None if pending is None else int(pending["collective_seq_id"]),
     }
 
 
-def _group_name(entry: Dict[str, Any]) -> str:
+def _format_group_name(entry: Dict[str, Any]) -> str:
     name, description = (str(part) for part in entry["process_group"])
     return (f"{name} ({description})" if description not in ("", "undefined") else name)[:MAX_NAME_CHARS]
 
 
-def _operation(entry: Dict[str, Any]) -> str:
+def _read_operation(entry: Dict[str, Any]) -> str:
     # For example "nccl:all_reduce".
     return str(entry["profiling_name"]).rpartition(":")[2][:MAX_NAME_CHARS]

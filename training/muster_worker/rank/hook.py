@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from typing import Mapping
 
 
-def enter(archive: str) -> None:
+def install(archive: str) -> None:
     """Claim the rank's progress file, if there is one, and start counting steps. `archive` is the agent's zipapp."""
     environment = dict(os.environ)
     is_node_scope = environment.get(hook_environment.HOOK, "").startswith(hook_environment.SCOPE_NODE)
     if is_node_scope and _is_rank(environment):
         _exec_wrapper(environment, archive)
     if not is_node_scope:  # A node's command keeps the hook's variables, because it starts the ranks.
-        user_environment = hook_environment.without_hook(environment, archive)
+        user_environment = hook_environment.remove_hook(environment, archive)
         for name in hook_environment.NAMES:
             if name in user_environment:
                 os.environ[name] = user_environment[name]
@@ -80,5 +80,5 @@ def _exec_wrapper(environment: Mapping[str, str], archive: str) -> None:
         arguments = [os.fsdecode(argument) for argument in file.read().split(b"\0")[1:-1]]
     wrapper = [python, "-I", "-S", archive, "rank", "--attached", "--", sys.executable]
     # Change the scope, so that the program is not wrapped again if the wrapper can't reach the agent.
-    hooked_environment = hook_environment.with_hook(environment, archive, hook_environment.SCOPE_RANK)
+    hooked_environment = hook_environment.add_hook(environment, archive, hook_environment.SCOPE_RANK)
     os.execve(python, wrapper + arguments, hooked_environment)

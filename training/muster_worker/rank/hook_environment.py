@@ -2,7 +2,7 @@
 
 `MUSTER_HOOK` is `<scope>:<pythonpath>`. The scope is `rank`, or `node` for a node's command that may start ranks. The
 second part is `set` or `unset`: whether the user had set PYTHONPATH. PYTHONPATH itself doesn't show this, because
-`with_hook` gives the same result for an empty PYTHONPATH and for an unset one.
+`add_hook` gives the same result for an empty PYTHONPATH and for an unset one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SITE_IN_ARCHIVE = "/muster_worker/site"
 """The folder in the agent's archive that contains only the hook's `sitecustomize`."""
 
 
-def with_hook(environment: Mapping[str, str], archive: str, scope: str) -> Dict[str, str]:
+def add_hook(environment: Mapping[str, str], archive: str, scope: str) -> Dict[str, str]:
     """Put the hook's folder first on PYTHONPATH. `archive` is the absolute path of the agent's zipapp."""
     site = archive + SITE_IN_ARCHIVE
     user_pythonpath = environment.get(PYTHONPATH)
@@ -43,8 +43,8 @@ def with_hook(environment: Mapping[str, str], archive: str, scope: str) -> Dict[
     }
 
 
-def without_hook(environment: Mapping[str, str], archive: str) -> Dict[str, str]:
-    """Remove the variables that `with_hook` and the wrapper add."""
+def remove_hook(environment: Mapping[str, str], archive: str) -> Dict[str, str]:
+    """Remove the variables that `add_hook` and the wrapper add."""
     result = {name: value for name, value in environment.items() if name not in NAMES}
     if PYTHONPATH in environment:
         site = archive + SITE_IN_ARCHIVE

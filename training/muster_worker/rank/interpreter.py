@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Mapping, Optional
 
 
-def python_of_parent(environment: Mapping[str, str]) -> str:
+def find_parent_python(environment: Mapping[str, str]) -> str:
     """Return the path of the parent process' interpreter, with a virtual environment's link. Raises `OSError`."""
     parent = os.getppid()
     with open(f"/proc/{parent}/cmdline", "rb") as file:

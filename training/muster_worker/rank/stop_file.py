@@ -21,7 +21,7 @@ SIZE = 16
 WORD_WAIT_UNTIL, WORD_STOP_CALL = 0, 1
 
 
-def stop_file_path(progress_path: str) -> str:
+def get_stop_file_path(progress_path: str) -> str:
     """Return the path of the file for the rank with this progress file."""
     return os.path.join(os.path.dirname(progress_path), NAME)
 
@@ -36,7 +36,7 @@ def create(run_dir: str) -> Tuple[memoryview[int], memoryview[float]]:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.ftruncate(fd, SIZE)
-        return _views(mmap.mmap(fd, SIZE))
+        return _cast_words(mmap.mmap(fd, SIZE))
     finally:
         os.close(fd)
 
@@ -45,10 +45,10 @@ def read(path: str) -> Tuple[memoryview[int], memoryview[float]]:
     """Map the file for reading. Returns its words as integers and as times. Raises `OSError` or `ValueError`."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return _views(mmap.mmap(fd, SIZE, access=mmap.ACCESS_READ))
+        return _cast_words(mmap.mmap(fd, SIZE, access=mmap.ACCESS_READ))
     finally:
         os.close(fd)
 
 
-def _views(area: mmap.mmap) -> Tuple[memoryview[int], memoryview[float]]:
+def _cast_words(area: mmap.mmap) -> Tuple[memoryview[int], memoryview[float]]:
     return memoryview(area).cast("Q"), memoryview(area).cast("d")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from muster_worker.rank.progress_file import Writer
 
 POLL_SECONDS = 0.002
-"""Interval at which a rank reads the stop file. The decision takes some hundredths of a second."""
+"""Interval at which a rank reads the stop file. The decision takes a few hundredths of a second."""
 
 
 class _StopCalls:
@@ -53,7 +53,7 @@ def stopping() -> bool:
 
     All ranks of the job get True from the same call, for example the tenth. So call `stopping` equally often on every
     rank, from one thread. Later calls return True, too. The rank gets no SIGTERM until 2 s before SIGKILL. A call takes
-    less than a microsecond. While the nodes agree on the call, it waits for some hundredths of a second. Outside
+    less than a microsecond. While the nodes agree on the call, it waits for a few hundredths of a second. Outside
     muster, on SageMaker and in child processes of a rank `stopping` returns False.
     """
     return _stop_calls is not None and _stop_calls.is_stopping()
@@ -63,7 +63,7 @@ def start(writer: Writer, progress_path: str) -> None:
     """Make `stopping` work: this process is the rank with this progress file."""
     global _stop_calls  # noqa: PLW0603 - `stopping` is a plain function; the file belongs to the process
     try:
-        _stop_calls = _StopCalls(writer, stop_file.stop_file_path(progress_path))
+        _stop_calls = _StopCalls(writer, stop_file.get_stop_file_path(progress_path))
     except (OSError, ValueError):  # there is no stop file, for example on SageMaker
         _stop_calls = None
 

@@ -70,7 +70,7 @@ def report(step: Optional[SupportsIndex] = None, **metrics: SupportsFloat) -> No
     """Report this rank's step and metrics: `muster_worker.report(step=120, loss=loss.item())`.
 
     muster shows each value until the script reports a new one. A reported step replaces the count of optimizer steps. A
-    call takes some microseconds and makes no system call. Outside muster and in child processes of a rank it does
+    call takes a few microseconds and makes no system call. Outside muster and in child processes of a rank it does
     nothing. It ignores infinite and NaN values. If all names and values together exceed 3,900 bytes, `report` drops
     them, and the node's log says so once. It raises `TypeError` or `ValueError`, also outside muster, for a step that
     isn't an integer from 0 on, for a value that isn't a number, and for a name longer than 64 characters.

@@ -12,7 +12,7 @@ import sys
 import time
 
 from muster_worker.rank import child, hook_environment, progress_file
-from muster_worker.rank.announce import AgentConnection
+from muster_worker.rank.agent_connection import AgentConnection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str], environment: Optional[Mapping[str, str]] = No
     if PYTHON_OF_PARENT_OPTION in options:
         from muster_worker.rank import interpreter  # imported on demand, so that ranks of other launchers start faster
 
-        command.insert(0, interpreter.python_of_parent(environment))
+        command.insert(0, interpreter.find_parent_python(environment))
     mismatch, is_rank = None, True
     if any(name in environment for name in hook_environment.MPI_NODE_FILES):
         is_rank = not (ATTACHED_OPTION in options and _is_spawned(environment))
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str], environment: Optional[Mapping[str, str]] = No
     else:
         end_fields = {"exit_code": os.WEXITSTATUS(status)}
     _send(child_context.agent_connection, "ended", {"at": process.ended_at, **end_fields})
-    child.exit_like(status)
+    child.exit_with_status(status)
 
 
 def run_launcher(arguments: Sequence[str], environment: Optional[Mapping[str, str]] = None) -> NoReturn:
@@ -99,11 +99,11 @@ def run_launcher(arguments: Sequence[str], environment: Optional[Mapping[str, st
     environment = child.read_environment() if environment is None else dict(environment)
     process, reason = _start_forked(arguments[0], command, _ChildContext(None, None, environment), signal_mask)
     if process is not None:
-        child.exit_like(process.wait(is_launcher=True))
+        child.exit_with_status(process.wait(is_launcher=True))
     _warn(f"the launcher imports torch itself: {reason}")
     try:
         # The agent signals only this process, and a wrapper that leads its process group does not forward signals.
-        child.replace(command, environment, signal_mask)
+        child.replace_process(command, environment, signal_mask)
     except child.CommandRefused as error:
         _exit_with_refusal(None, error)
 
@@ -136,7 +136,7 @@ def _start_forked(
     except client.StartInterrupted as interruption:
         _send(child_context.agent_connection, "started", {"pid": os.getpid(), "at": time.monotonic()})
         _send(child_context.agent_connection, "ended", {"at": time.monotonic(), "signal": interruption.number})
-        child.exit_like(interruption.number)
+        child.exit_with_status(interruption.number)
 
 
 def _is_spawned(environment: Mapping[str, str]) -> bool:
@@ -175,7 +175,7 @@ class _ChildContext:
 def _connect(environment: Mapping[str, str], options: Sequence[str]) -> _ChildContext:
     try:
         position = _read_position(environment)
-        hooked_environment = hook_environment.with_hook(environment, environment["MUSTER_ARCHIVE"], position.scope)
+        hooked_environment = hook_environment.add_hook(environment, environment["MUSTER_ARCHIVE"], position.scope)
         progress_file.create(position.progress)
         agent_connection = AgentConnection(environment["MUSTER_AGENT_SOCKET"])
         streams = _send_hello(agent_connection, position, options)

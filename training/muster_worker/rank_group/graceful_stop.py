@@ -53,7 +53,7 @@ class GracefulStop:
             return False
         now = time.monotonic()
         self._decide_at = now + min(DECISION_SECONDS, grace * DECISION_SHARE)
-        self.sigterm_at = _sigterm_time(now, grace)
+        self.sigterm_at = _compute_sigterm_time(now, grace)
         self._times[stop_file.WORD_WAIT_UNTIL] = self._decide_at + MARGIN_SECONDS
         # A rank's count may become visible only after the rank has read the stop file.
         time.sleep(SETTLE_SECONDS)
@@ -63,7 +63,7 @@ class GracefulStop:
     def shorten(self, grace: float) -> None:
         """Send SIGTERM earlier, because the ranks have only `grace` seconds from now on."""
         if self.sigterm_at is not None:
-            self.sigterm_at = min(self.sigterm_at, _sigterm_time(time.monotonic(), grace))
+            self.sigterm_at = min(self.sigterm_at, _compute_sigterm_time(time.monotonic(), grace))
 
     def decide(self, stop_call: int) -> bool:
         """Let the ranks stop at this call. Only the first decision counts. Returns whether this was the first."""
@@ -91,7 +91,7 @@ class GracefulStop:
         return self.sigterm_at
 
 
-def _sigterm_time(now: float, grace: float) -> float:
+def _compute_sigterm_time(now: float, grace: float) -> float:
     return now + grace - min(SIGTERM_SECONDS, grace * SIGTERM_SHARE)
 
 

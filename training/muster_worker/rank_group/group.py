@@ -27,7 +27,7 @@ from muster_worker.mpi.help_boxes import select_error_lines
 from muster_worker.rank_group import stack_dump
 from muster_worker.rank_group.exit_statuses import ExitStatuses
 from muster_worker.rank_group.graceful_stop import GracefulStop
-from muster_worker.rank_group.hang_watch import HangWatch
+from muster_worker.rank_group.hang_watch import HangDetector
 from muster_worker.rank_group.metrics import MetricReader
 from muster_worker.rank_group.registry import RankRegistry
 from muster_worker.rank_group.start_checks import StartChecks
@@ -57,7 +57,7 @@ class RankGroup:
         self._metrics = MetricReader(context.plan.metrics)
         self._graceful_stop = GracefulStop(context.run_dir)
         self._rank_registry = RankRegistry(context, selector, log, self._metrics)
-        self._hang_watch = HangWatch(context.plan.hang_seconds, log)
+        self._hang_watch = HangDetector(context.plan.hang_seconds, log)
         self._children: Dict[int, StartedProcess] = {}  # started by the agent and not reaped
         self._streams: Dict[int, Tuple[Stream, Stream]] = {}  # output of launchers and wrappers, by pid
         self.launcher_lines: Tuple[str, ...] = ()  # the launcher's last lines; empty until it has ended
@@ -140,7 +140,7 @@ class RankGroup:
 
     def _begin_stop(self, grace: float, *, is_graceful: bool) -> List[Event]:
         self._cancel_checks()
-        live_links = self._rank_registry.live_links()
+        live_links = self._rank_registry.find_live_links()
         activities = stack_dump.read_activities(live_links)
         events: List[Event] = [ActivityFound(rank, text) for rank, text in activities.items()]
         # The grace period starts after the stack dumps.
@@ -163,18 +163,18 @@ class RankGroup:
             self._log.print_line(f"the ranks stop at call {call} of muster_worker.stopping()")
 
     def _send_sigterm(self) -> None:
-        live_pids = [link.pid for link in self._rank_registry.live_links().values() if link.pid is not None]
+        live_pids = [link.pid for link in self._rank_registry.find_live_links().values() if link.pid is not None]
         if self._mpi_world is not None and live_pids:
             # Signal only the ranks. On SIGTERM mpirun and its daemons would kill the ranks after a second. Without
             # SIGTERM they exit after their ranks.
-            processes.signal_all(live_pids, signal.SIGTERM)
+            processes.signal_processes(live_pids, signal.SIGTERM)
             return
         if self._mpi_world is not None:
             self._mpi_world.terminate()
         for process in self._children.values():
             # torchrun forwards the signal to its ranks. Ranks of other launchers are in the launcher's process group.
             if process.spec.forwards_signals:
-                processes.signal_all((process.pid,), signal.SIGTERM)
+                processes.signal_processes((process.pid,), signal.SIGTERM)
             else:
                 processes.signal_process_group(process.pid, signal.SIGTERM)
 
@@ -192,7 +192,7 @@ class RankGroup:
         self._cancel_checks()
         events: List[Event] = [StopBegan(time.monotonic())]
         self._kill_at = time.monotonic()
-        processes.signal_all(processes.list_descendants(self._context.fork_server_pid), signal.SIGKILL)
+        processes.signal_processes(processes.list_descendants(self._context.fork_server_pid), signal.SIGKILL)
         return events
 
     def on_reaped(self, exits: List[processes.ProcessExit]) -> List[Event]:
@@ -230,15 +230,15 @@ class RankGroup:
         if self._kill_at is not None and self._rank_registry.have_all_ranks_ended:
             # Without SIGKILL torchrun needs another second to end.
             killable_pids = [pid for pid, process in self._children.items() if process.spec.can_be_killed_after_ranks]
-            processes.signal_all(killable_pids, signal.SIGKILL)
+            processes.signal_processes(killable_pids, signal.SIGKILL)
         if self._is_overdue():
-            remaining_pids = processes.signal_all(
+            remaining_pids = processes.signal_processes(
                 processes.list_descendants(self._context.fork_server_pid), signal.SIGKILL
             )
         elif not self._is_busy:
             remaining_pids = processes.list_descendants(self._context.fork_server_pid)
             if remaining_pids and not self._are_leftovers_stopped:
-                processes.signal_all(remaining_pids, signal.SIGTERM)
+                processes.signal_processes(remaining_pids, signal.SIGTERM)
                 self._are_leftovers_stopped = True
                 grace_end = now + LEFTOVER_GRACE_SECONDS
                 self._kill_at = grace_end if self._kill_at is None else min(self._kill_at, grace_end)
@@ -257,7 +257,7 @@ class RankGroup:
         """Return the current observations of the ranks, and their metrics and activities that have changed."""
         observations, metrics = self._rank_registry.observe()
         # `_begin_stop` has already reported the activities.
-        links = self._rank_registry.live_links() if self._kill_at is None else {}
+        links = self._rank_registry.find_live_links() if self._kill_at is None else {}
         return observations, [*metrics, *self._hang_watch.check(observations, links, time.monotonic())]
 
     def _cancel_checks(self) -> None:
@@ -285,7 +285,7 @@ class RankGroup:
         for stream in reversed(streams):
             if not stream.is_closed:
                 stream.drain()
-        self.launcher_lines = select_error_lines(streams[1].tail.lines() or streams[0].tail.lines())
+        self.launcher_lines = select_error_lines(streams[1].tail.read_lines() or streams[0].tail.read_lines())
 
     def _is_overdue(self) -> bool:
         return self._kill_at is not None and time.monotonic() >= self._kill_at

@@ -1,6 +1,6 @@
 """Finds ranks of this node that complete no more steps, writes their stacks to the log, and reports their activities.
 
-The agent does this without a command, so it works also while no operator runs.
+The agent needs no command for this, so it also works while no operator runs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EARLY_FACTOR = 0.9
 """The agent acts after this fraction of the timeout, so that its reports have the activities at the timeout."""
 
 
-class HangWatch:
+class HangDetector:
     """Watches the ranks of one attempt.
 
     A rank hangs if it completes no step for `timeout` seconds and is not in a `muster_worker.phase`.
@@ -49,7 +49,7 @@ class HangWatch:
 
     def check(self, observations: Mapping[int, Observation], links: Mapping[int, RankLink], now: float) -> List[Event]:
         """Return the activities of ranks that newly hang, and clear those of ranks that complete steps again."""
-        idle_seconds = _idle_seconds(observations, links, now)
+        idle_seconds = _compute_idle_seconds(observations, links, now)
         is_hanging = max(idle_seconds.values(), default=0.0) >= self._early_timeout
         # Include peers that completed their last step a little later.
         hung_ranks = {
@@ -82,7 +82,7 @@ class HangWatch:
         return events
 
 
-def _idle_seconds(
+def _compute_idle_seconds(
     observations: Mapping[int, Observation], links: Mapping[int, RankLink], now: float
 ) -> Dict[int, float]:
     result = {}

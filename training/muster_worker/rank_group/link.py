@@ -2,8 +2,8 @@
 
 A wrapper connects to `MUSTER_AGENT_SOCKET` and sends JSON messages, one per line: `{"hello": {...}}`, then `{"started":
 ...}`, then `{"ended": ...}`; or `{"refused": ...}` if the command can't be executed. Times are the machine's
-`time.monotonic()`. A stream that ends without `ended` or `refused` means that the wrapper was killed. `announce.py` is
-the wrapper's end.
+`time.monotonic()`. A stream that ends without `ended` or `refused` means that the wrapper was killed.
+`agent_connection.py` is the wrapper's end.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class Receiver:
         # Decode all lines before the first message takes the descriptors, so that after an error `close` can close
         # them.
         messages = [decode(line) for line in lines]
-        return [self._with_descriptors(message) for message in messages]
+        return [self._take_descriptors(message) for message in messages]
 
     def close(self) -> None:
         """Close the socket and the file descriptors that no message has taken."""
@@ -182,7 +182,7 @@ class Receiver:
         for fd in fds[free_slots:]:
             os.close(fd)
 
-    def _with_descriptors(self, message: Message) -> ReceivedMessage:
+    def _take_descriptors(self, message: Message) -> ReceivedMessage:
         if not isinstance(message, HelloMessage):
             return ReceivedMessage(message)
         if message.role == Role.WRAPPER and len(self._fds) != MAX_FDS:

@@ -30,14 +30,14 @@ class MetricReader:
         texts = [line[:MAX_LINE_CHARS] for line in lines.decode("utf-8", "replace").split("\n")]
         for name, pattern in self._patterns:
             for text in reversed(texts):
-                value = _value(pattern, text)
+                value = _find_value(pattern, text)
                 if value is not None:
                     result[name] = value
                     break
         return result
 
 
-def _value(pattern: Pattern[str], text: str) -> Optional[float]:
+def _find_value(pattern: Pattern[str], text: str) -> Optional[float]:
     value = None
     for match in pattern.finditer(text):
         try:

@@ -82,7 +82,7 @@ class Progress:
         upper_middle = len(times) // 2
         return (times[upper_middle] + times[~upper_middle]) / 2
 
-    def phase_at(self, now: float) -> Optional[str]:
+    def find_phase(self, now: float) -> Optional[str]:
         """Return the phase that the rank is in. Returns None without a phase, or if its end is invalid."""
         if self.phase_ends_at is None or not now < self.phase_ends_at <= now + MAX_PHASE_SECONDS:
             return None
@@ -216,9 +216,9 @@ def _parse_report(report: bytes) -> UserReport:
         return UserReport()
     metrics = document.get("metrics")
     return UserReport(
-        step=_valid_step(document.get("step")),
-        first_step=_valid_step(document.get("first_step")),
-        advanced_at=_valid_time(document.get("advanced_at")),
+        step=_parse_step(document.get("step")),
+        first_step=_parse_step(document.get("first_step")),
+        advanced_at=_parse_time(document.get("advanced_at")),
         metrics={
             name: value
             for name, value in (metrics.items() if isinstance(metrics, dict) else ())
@@ -239,11 +239,11 @@ def _read_busy_times(data: bytes) -> Tuple[float, ...]:
     return tuple(seconds for seconds in times if seconds is not None)
 
 
-def _valid_step(value: object) -> Optional[int]:
+def _parse_step(value: object) -> Optional[int]:
     return value if type(value) is int and 0 <= value <= MAX_STEP else None
 
 
-def _valid_time(value: object) -> Optional[float]:
+def _parse_time(value: object) -> Optional[float]:
     return value if type(value) is float and math.isfinite(value) and value > 0 else None
 
 
@@ -253,4 +253,4 @@ def _read_word(data: bytes, word: int) -> int:
 
 
 def _read_time(data: bytes, word: int) -> Optional[float]:
-    return _valid_time(struct.unpack_from("=d", data, 8 * word)[0])
+    return _parse_time(struct.unpack_from("=d", data, 8 * word)[0])

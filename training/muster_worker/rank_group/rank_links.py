@@ -19,7 +19,7 @@ MAX_LINKS = 1024
 """Maximum number of connections: several for each of 128 ranks, because a rank's own processes can connect, too."""
 
 
-def max_links() -> int:
+def compute_max_links() -> int:
     """Return the maximum number of connections: `MAX_LINKS`, or fewer if the limit of file descriptors is low."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Each connection has two pipes. The agent also needs free descriptors, for example to read its token.
@@ -72,7 +72,7 @@ class RankLink:
         if self._refusal:
             return self._refusal
         for stream in reversed(self.streams):
-            lines = stream.tail.last_lines()
+            lines = stream.tail.read_last_lines()
             if lines:
                 return lines
         return ()

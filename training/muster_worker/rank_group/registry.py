@@ -23,7 +23,7 @@ from muster_worker.rank_group.activity import describe_error_text
 from muster_worker.rank_group.exit_statuses import ExitStatuses
 from muster_worker.rank_group.link import HelloMessage, Message, RefusedMessage, StartedMessage
 from muster_worker.rank_group.metrics import MetricReader
-from muster_worker.rank_group.rank_links import RankLink, listen, max_links
+from muster_worker.rank_group.rank_links import RankLink, compute_max_links, listen
 from muster_worker.rank_group.streams import Stream
 
 LOST_SECONDS = 0.5
@@ -52,7 +52,7 @@ class RankRegistry:
         self._log = log
         self._metrics = metrics
         self._links: List[RankLink] = []
-        self._max_links = max_links()
+        self._max_links = compute_max_links()
         self._links_by_rank: Dict[int, RankLink] = {}
         self._outer_wrapper: Optional[int] = None  # pid of the wrapper around a node's command
         self._listener = listen(context.socket_path)
@@ -66,7 +66,7 @@ class RankRegistry:
         """Set the pid of the wrapper of a node's command. It is the rank until one of its children is the rank."""
         self._outer_wrapper = pid
 
-    def live_links(self) -> Dict[int, RankLink]:
+    def find_live_links(self) -> Dict[int, RankLink]:
         """Return the links of ranks that run."""
         links = self._links_by_rank.items()
         return {rank: link for rank, link in links if link.pid and not link.is_finished and link.lost_at is None}
@@ -82,7 +82,7 @@ class RankRegistry:
     def resolve_lost_ranks(self, exit_statuses: ExitStatuses, now: float) -> List[Event]:
         """Return the ends of ranks whose wrapper was killed. The agent itself has reaped these ranks as orphans."""
         events: List[Event] = []
-        for rank, link, lost_at in self._lost_links():
+        for rank, link, lost_at in self._find_lost_links():
             events += self._end_with_exit_status(rank, link, lost_at, exit_statuses)
             if link.is_finished or now < lost_at + LOST_SECONDS:
                 continue
@@ -99,7 +99,7 @@ class RankRegistry:
         Call this when no process runs any more.
         """
         events: List[Event] = []
-        for rank, link, lost_at in self._lost_links():
+        for rank, link, lost_at in self._find_lost_links():
             events += self._end_with_exit_status(rank, link, lost_at, exit_statuses)
             if not link.is_finished:
                 events += self._end_rank(link, RankEnded(rank, lost_at, reason=EndReason.WRAPPER_LOST))
@@ -114,7 +114,7 @@ class RankRegistry:
     @property
     def has_lost_ranks(self) -> bool:
         """Whether `resolve_lost_ranks` has to be called again."""
-        return bool(self._lost_links())
+        return bool(self._find_lost_links())
 
     def observe(self) -> Tuple[Dict[int, Observation], List[MetricRecord]]:
         """Return the current observations and metrics of all ranks."""
@@ -131,12 +131,12 @@ class RankRegistry:
             if (at := rank_progress.reported_at) is not None:
                 metric_records += [MetricRecord(name, value, rank, at) for name, value in rank_progress.metrics.items()]
             if (pid := link.running_pid) is not None:
-                link.command_line = _command_line(pid) or link.command_line
+                link.command_line = _read_command_line(pid) or link.command_line
             observations[rank] = Observation(
                 last_lines=link.last_lines if pid is None else (),
                 step=rank_progress.step,
                 stepped_at=rank_progress.stepped_at,
-                phase=None if pid is None else rank_progress.phase_at(time.monotonic()),
+                phase=None if pid is None else rank_progress.find_phase(time.monotonic()),
                 phase_ended_at=rank_progress.phase_ended_at,
                 first_stepped_at=rank_progress.first_stepped_at,
                 first_script_step=None if rank_progress.reported_step is None else rank_progress.first_reported_step,
@@ -158,7 +158,7 @@ class RankRegistry:
             self._drop_link(link)
             for stream in link.streams:
                 if not stream.is_closed:
-                    events += self._metric_events(link, stream.drain())
+                    events += self._build_metric_events(link, stream.drain())
                     stream.release(self._selector)
         return events
 
@@ -242,7 +242,7 @@ class RankRegistry:
             )
         return None
 
-    def _lost_links(self) -> List[Tuple[int, RankLink, float]]:
+    def _find_lost_links(self) -> List[Tuple[int, RankLink, float]]:
         return [
             (rank, link, link.lost_at)
             for rank, link in self._links_by_rank.items()
@@ -265,19 +265,19 @@ class RankRegistry:
         events: List[Event] = []
         for stream in link.streams:
             if not stream.is_closed:
-                events += self._metric_events(link, stream.drain())
+                events += self._build_metric_events(link, stream.drain())
         activity = describe_error_text(link.error_text) if end.exit_code else None
         if activity is not None:
             events.append(ActivityFound(end.rank, activity))
         return [*events, end]
 
     def _read(self, link: RankLink, stream: Stream) -> List[Event]:
-        events = self._metric_events(link, stream.read())
+        events = self._build_metric_events(link, stream.read())
         if stream.is_closed:
             stream.release(self._selector)
         return events
 
-    def _metric_events(self, link: RankLink, values: Mapping[str, float]) -> List[Event]:
+    def _build_metric_events(self, link: RankLink, values: Mapping[str, float]) -> List[Event]:
         rank = link.hello.rank if link.hello is not None else -1
         now = time.monotonic()
         return [MetricRecord(name, value, rank, now) for name, value in values.items()]
@@ -290,7 +290,7 @@ class RankRegistry:
             self._links.remove(link)
 
 
-def _command_line(pid: int) -> Tuple[str, ...]:
+def _read_command_line(pid: int) -> Tuple[str, ...]:
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             # a forked rank's command line ends with unused padding

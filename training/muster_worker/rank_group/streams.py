@@ -54,7 +54,7 @@ class Stream:
     def drain(self) -> Dict[str, float]:
         """Read the remaining output of an ended process, at most the pipe's capacity. Returns the metrics in it."""
         metrics: Dict[str, float] = {}
-        remaining = _capacity(self.descriptor)
+        remaining = _read_capacity(self.descriptor)
         while remaining > 0 and not self.is_closed:
             previous_total = self.tail.total
             metrics.update(self.read())
@@ -83,7 +83,7 @@ class Stream:
         return self._metrics.read(lines)
 
 
-def _capacity(descriptor: int) -> int:
+def _read_capacity(descriptor: int) -> int:
     try:
         return fcntl.fcntl(descriptor, _F_GETPIPE_SZ)
     except OSError:

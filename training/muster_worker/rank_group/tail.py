@@ -39,15 +39,15 @@ class Tail:
         """The stored data as text."""
         return clean_lines(bytes(self._data[-TAIL_BYTES:])).decode("utf-8")
 
-    def lines(self) -> Tuple[str, ...]:
+    def read_lines(self) -> Tuple[str, ...]:
         """Return all stored lines that are not blank, shortened for a report."""
         return tuple(shorten(line.rstrip()) for line in self.text.split("\n") if line.strip(_INVISIBLE))
 
-    def last_lines(self) -> Tuple[str, ...]:
+    def read_last_lines(self) -> Tuple[str, ...]:
         """Return the last lines that are not blank, shortened for a report."""
         # Cache the lines, because every report contains them, even after the rank's end.
         if self._lines_total != self.total:
-            self._lines = self.lines()[-MAX_LAST_LINES:]
+            self._lines = self.read_lines()[-MAX_LAST_LINES:]
             self._lines_total = self.total
         return self._lines
 

@@ -17,9 +17,9 @@ _KNOWN_SHELLS = ("bash", "zsh", "tcsh", "csh", "ksh", "sh")
 _CSH_SHELLS = ("tcsh", "csh")
 
 
-def command_shell(environment: Mapping[str, str]) -> str:
+def choose_command_shell(environment: Mapping[str, str]) -> str:
     """Return the shell for commands that run with `environment`."""
-    return choose_shell(_login_shell(), environment.get("SHELL", ""))
+    return choose_shell(_read_login_shell(), environment.get("SHELL", ""))
 
 
 def choose_shell(login: str, variable: str) -> str:
@@ -29,7 +29,7 @@ def choose_shell(login: str, variable: str) -> str:
     return chosen if os.path.basename(chosen) in _CSH_SHELLS else SHELL
 
 
-def _login_shell() -> str:
+def _read_login_shell() -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_shell
     except KeyError:  # a uid without an entry, as usual in Kubernetes

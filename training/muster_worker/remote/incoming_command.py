@@ -82,7 +82,7 @@ class IncomingCommand:
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = now + SCAN_SECONDS
             if (
-                not processes.signal_all(processes.find_by_environment(self._id_variable), signal.SIGKILL)
+                not processes.signal_processes(processes.find_by_environment(self._id_variable), signal.SIGKILL)
                 and self.pid is None
             ):
                 self.is_finished = True
@@ -198,7 +198,7 @@ class IncomingCommand:
             self.is_finished = True
         elif self._kill_at is None:
             self._kill_at = now + LOST_GRACE_SECONDS
-            processes.signal_all(processes.find_by_environment(self._id_variable), signal.SIGTERM)
+            processes.signal_processes(processes.find_by_environment(self._id_variable), signal.SIGTERM)
 
     def _release(self) -> None:
         self._registration.close()

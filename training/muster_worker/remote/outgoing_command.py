@@ -147,7 +147,7 @@ class OutgoingCommand:
             self._close_peer_connection()
             self._retry_at = time.monotonic() + RETRY_SECONDS
             return False
-        keep_alive(connection)
+        enable_keepalive(connection)
         try:
             self._channel = self._identity.connect(connection)
         except OSError as error:
@@ -196,7 +196,7 @@ class OutgoingCommand:
         self._channel = self._socket = None
 
 
-def keep_alive(connection: socket.socket) -> None:
+def enable_keepalive(connection: socket.socket) -> None:
     """Detect a silent peer within half a minute instead of hours."""
     for level, option, value in _KEEP_ALIVE:
         connection.setsockopt(level, option, value)

@@ -14,12 +14,12 @@ _MODULES = ("__init__.py", "remote/__init__.py", "remote/client.py", "remote/fra
 """The program's modules. mpirun starts it once per daemon, for 64 daemons at a time, so it has to start fast."""
 
 
-def program_path(run: str) -> str:
+def get_program_path(run: str) -> str:
     """Return the program's path, the same on all nodes: Intel MPI's daemons start other daemons with it."""
     return os.path.join(run, _NAME)
 
 
-def socket_path(run: str) -> str:
+def get_socket_path(run: str) -> str:
     """Return the path of the agent's socket for the program's requests."""
     return os.path.join(run, "calls.sock")
 
@@ -28,10 +28,10 @@ def write_program(context: NodeContext) -> None:
     """Write the program. Raises `OSError`."""
     modules = _unpack(os.path.join(context.run_dir, "remote-modules"))
     write_executable(
-        program_path(context.run_dir),
+        get_program_path(context.run_dir),
         context.python,
         context.archive,
-        ("remote", socket_path(context.run_dir)),
+        ("remote", get_socket_path(context.run_dir)),
         modules,
     )
 

@@ -20,10 +20,10 @@ from muster_worker.launchers.environment import NodeContext
 from muster_worker.machine import processes
 from muster_worker.mpi import host_files
 from muster_worker.rank_group.rank_links import listen
-from muster_worker.remote.command_shell import command_shell
+from muster_worker.remote.command_shell import choose_command_shell
 from muster_worker.remote.incoming_command import ID_VARIABLE, IncomingCommand
-from muster_worker.remote.outgoing_command import OutgoingCommand, keep_alive
-from muster_worker.remote.program import socket_path, write_program
+from muster_worker.remote.outgoing_command import OutgoingCommand, enable_keepalive
+from muster_worker.remote.program import get_socket_path, write_program
 from muster_worker.remote.tls_channel import Identity
 
 MAX_PENDING_CONNECTIONS = 32
@@ -66,7 +66,7 @@ class RemoteCommands:
         self._node_listener = node_listener
         node_listener.listen(_BACKLOG)
         node_listener.setblocking(False)
-        self._client_listener = listen(socket_path(context.run_dir))
+        self._client_listener = listen(get_socket_path(context.run_dir))
         write_program(context)
         selector.register(node_listener, selectors.EVENT_READ, self._accept_node)
         selector.register(self._client_listener, selectors.EVENT_READ, self._accept_client)
@@ -79,14 +79,14 @@ class RemoteCommands:
     @property
     def next_poll_in(self) -> Optional[float]:
         """Seconds until `poll` is due; None while waiting for events."""
-        times = [command.next_poll_at for command in self._all_commands()]
+        times = [command.next_poll_at for command in self._list_commands()]
         at = min((at for at in times if at is not None), default=None)
         return None if at is None else max(0.0, at - time.monotonic())
 
     def poll(self) -> None:
         """Handle the commands whose time limits have passed."""
         now = time.monotonic()
-        for command in self._all_commands():
+        for command in self._list_commands():
             at = command.next_poll_at
             if at is not None and now >= at:
                 command.poll(now)
@@ -111,14 +111,14 @@ class RemoteCommands:
         for listener in (self._node_listener, self._client_listener):
             self._selector.unregister(listener)
         self._client_listener.close()
-        os.unlink(socket_path(self._context.run_dir))
-        for command in self._all_commands():
+        os.unlink(get_socket_path(self._context.run_dir))
+        for command in self._list_commands():
             command.close()
         self._incoming, self._outgoing = [], []
         if self._rejections > MAX_LOGGED_REJECTIONS:
             self._log.print_line(f"{self._rejections} connections to this agent were rejected")
 
-    def _all_commands(self) -> List[Union[IncomingCommand, OutgoingCommand]]:
+    def _list_commands(self) -> List[Union[IncomingCommand, OutgoingCommand]]:
         return [*self._incoming, *self._outgoing]
 
     def _accept_node(self) -> List[Event]:
@@ -126,7 +126,7 @@ class RemoteCommands:
         if connection is None:
             return []
         try:
-            keep_alive(connection)
+            enable_keepalive(connection)
             channel = self._identity.accept(connection)
         except (
             OSError,
@@ -136,7 +136,7 @@ class RemoteCommands:
             return []
         now = time.monotonic()
         self._close_pending(now)
-        is_from_peer = _remote_address(channel.socket) in self._addresses
+        is_from_peer = _get_remote_address(channel.socket) in self._addresses
         self._count += 1
         name = f"{self._context.node}.{self._count}"
         command = IncomingCommand(name, channel, self._selector, self._start_command, now, is_from_peer=is_from_peer)
@@ -157,7 +157,7 @@ class RemoteCommands:
         if sum(incoming.pid is not None for incoming in self._incoming) >= MAX_REMOTE_COMMANDS:
             raise ValueError(f"{MAX_REMOTE_COMMANDS} commands of other nodes already run here")
         environment = {**self._environment, ID_VARIABLE: name}
-        process = processes.start_with_vfork((command_shell(environment), "-c", command), environment)
+        process = processes.start_with_vfork((choose_command_shell(environment), "-c", command), environment)
         return process.pid, processes.take_outputs(process)
 
     def _accept_client(self) -> List[Event]:
@@ -202,7 +202,7 @@ def _accept(listener: socket.socket) -> Optional[socket.socket]:
     return connection
 
 
-def _remote_address(connection: socket.socket) -> str:
+def _get_remote_address(connection: socket.socket) -> str:
     """Return the remote address; "" if the connection is already closed."""
     try:
         address = str(connection.getpeername()[0])

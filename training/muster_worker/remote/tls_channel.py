@@ -25,8 +25,8 @@ class Identity:
     def __init__(self, credentials: Credentials, folder: str) -> None:
         """`folder` is a private folder for a temporary key file. Raises `OSError` for unusable credentials."""
         self._certificate = ssl.PEM_cert_to_DER_cert(credentials.certificate)
-        self._server = _context(ssl.PROTOCOL_TLS_SERVER, credentials, folder)
-        self._client = _context(ssl.PROTOCOL_TLS_CLIENT, credentials, folder)
+        self._server = _create_context(ssl.PROTOCOL_TLS_SERVER, credentials, folder)
+        self._client = _create_context(ssl.PROTOCOL_TLS_CLIENT, credentials, folder)
 
     def accept(self, connection: socket.socket) -> Channel:
         """Return the channel of an accepted connection."""
@@ -133,7 +133,7 @@ class Channel:
         return bytes(data)
 
 
-def _context(protocol: int, credentials: Credentials, folder: str) -> ssl.SSLContext:
+def _create_context(protocol: int, credentials: Credentials, folder: str) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False  # all agents of the attempt share the certificate, which names no host

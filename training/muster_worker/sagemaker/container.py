@@ -36,22 +36,22 @@ class Host:
     members: Tuple[int, ...] = ()  # the nodes of the attempt, by node rank; empty: all nodes in order
 
 
-def host_names(nodes: int) -> Tuple[str, ...]:
+def build_host_names(nodes: int) -> Tuple[str, ...]:
     """Return algo-1..algo-N in the order of nodes, so that a host's index is its node rank."""
     return tuple(f"algo-{node + 1}" for node in range(nodes))
 
 
-def member_names(plan: Plan, host: Host) -> Tuple[str, ...]:
+def list_member_names(plan: Plan, host: Host) -> Tuple[str, ...]:
     """Return the host names of the attempt's nodes, by node rank: a pod keeps its name when its node rank changes."""
     if not host.members:
-        return host_names(plan.nodes)
-    names = host_names(max(host.members) + 1)
+        return build_host_names(plan.nodes)
+    names = build_host_names(max(host.members) + 1)
     return tuple(names[member] for member in host.members)
 
 
-def resource_config(plan: Plan, node: int, host: Host) -> Dict[str, object]:
+def build_resource_config(plan: Plan, node: int, host: Host) -> Dict[str, object]:
     """Return the content of resourceconfig.json: this host and its peers."""
-    names = list(member_names(plan, host))
+    names = list(list_member_names(plan, host))
     group = {"instance_group_name": _GROUP, "instance_type": host.instance_type, "hosts": names}
     return {
         "current_host": names[node],
@@ -63,7 +63,7 @@ def resource_config(plan: Plan, node: int, host: Host) -> Dict[str, object]:
     }
 
 
-def input_data_config(channels: Tuple[Channel, ...]) -> Dict[str, Dict[str, str]]:
+def build_input_data_config(channels: Tuple[Channel, ...]) -> Dict[str, Dict[str, str]]:
     """Return the content of inputdataconfig.json: the input mode of each channel."""
     config = {}
     for channel in channels:
@@ -77,7 +77,7 @@ def input_data_config(channels: Tuple[Channel, ...]) -> Dict[str, Dict[str, str]
     return config
 
 
-def hyperparameter_file(plan: Plan) -> Dict[str, str]:
+def build_hyperparameter_file(plan: Plan) -> Dict[str, str]:
     """Return the content of hyperparameters.json: each value is JSON in a string, as the SageMaker SDK sends it."""
     return {name: json.dumps(value) for name, value in plan.hyperparameters.items()}
 
@@ -89,7 +89,7 @@ def build_sagemaker_variables(plan: Plan, node: int, host: Host, root: str) -> D
     than 5,000 nodes.
     """
     hyperparameters: Mapping[str, object] = dict(plan.hyperparameters)
-    names = member_names(plan, host)
+    names = list_member_names(plan, host)
     values: Dict[str, object] = {
         "hosts": list(names),
         "current_host": names[node],
@@ -98,8 +98,8 @@ def build_sagemaker_variables(plan: Plan, node: int, host: Host, root: str) -> D
         "current_instance_group": _GROUP,
         "current_instance_group_hosts": list(names),
         "is_hetero": False,
-        "resource_config": resource_config(plan, node, host),
-        "input_data_config": input_data_config(plan.channels),
+        "resource_config": build_resource_config(plan, node, host),
+        "input_data_config": build_input_data_config(plan.channels),
         "num_cpus": host.cpus,
         "num_gpus": host.gpus,
         "num_neurons": 0,

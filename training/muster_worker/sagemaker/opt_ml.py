@@ -16,9 +16,9 @@ def prepare(root: str, plan: Plan, node: int, host: container.Host) -> None:
     for folder in _FOLDERS:
         # Nodes on one machine share the output folder and prepare it concurrently.
         os.makedirs(os.path.join(root, folder), exist_ok=True)
-    _write(root, "hyperparameters", container.hyperparameter_file(plan))
-    _write(root, "inputdataconfig", container.input_data_config(plan.channels))
-    _write(root, "resourceconfig", container.resource_config(plan, node, host))
+    _write(root, "hyperparameters", container.build_hyperparameter_file(plan))
+    _write(root, "inputdataconfig", container.build_input_data_config(plan.channels))
+    _write(root, "resourceconfig", container.build_resource_config(plan, node, host))
 
 
 def write_failure(root: str, text: str) -> None:

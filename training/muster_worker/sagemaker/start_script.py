@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> None:
     base = os.environ.get("SAGEMAKER_BASE_DIR", "/opt/ml")
     job_hosts = JobHosts(base)
     procs = count_ranks(str(settings["procs"]))
-    environment = {**sagemaker_variables(base, job_hosts), **os.environ, **rendezvous_variables(job_hosts)}
+    environment = {**build_sagemaker_variables(base, job_hosts), **os.environ, **build_rendezvous_variables(job_hosts)}
     launcher_input = LauncherInput(
         settings, arguments, folder, job_hosts=job_hosts, procs=procs, environment=environment
     )
@@ -91,7 +91,7 @@ def run_as_rank(launcher_input: LauncherInput) -> None:
 def run_torchrun(launcher_input: LauncherInput) -> None:
     """Run torchrun, which starts the node's ranks."""
     command = [
-        *torchrun_command(launcher_input.job_hosts, launcher_input.procs),
+        *build_torchrun_command(launcher_input.job_hosts, launcher_input.procs),
         *launcher_input.settings["args"],
         "--no-python",
         *launcher_input.rank,
@@ -120,7 +120,7 @@ def run_per_node(launcher_input: LauncherInput) -> None:
     """Run the command, which starts the node's ranks itself."""
     replace_process(
         launcher_input.command,
-        {**launcher_input.environment, **per_node_variables(launcher_input.job_hosts, launcher_input.procs)},
+        {**launcher_input.environment, **build_per_node_variables(launcher_input.job_hosts, launcher_input.procs)},
     )
 
 
@@ -149,7 +149,7 @@ def count_ranks(procs: str) -> int:
     return max([*counts, 1] if counts else [device_count, 1])
 
 
-def torchrun_command(job_hosts: JobHosts, procs: int) -> List[str]:
+def build_torchrun_command(job_hosts: JobHosts, procs: int) -> List[str]:
     """Return the torchrun command with its rendezvous options."""
     nodes = len(job_hosts.hosts)
     words = ["torchrun", "--nnodes", str(nodes), "--nproc_per_node", str(procs)]
@@ -166,12 +166,12 @@ def torchrun_command(job_hosts: JobHosts, procs: int) -> List[str]:
     ]
 
 
-def rendezvous_variables(job_hosts: JobHosts) -> Dict[str, str]:
+def build_rendezvous_variables(job_hosts: JobHosts) -> Dict[str, str]:
     """Return the variables of the rendezvous."""
     return {"MASTER_ADDR": job_hosts.hosts[0], "MASTER_PORT": MASTER_PORT}
 
 
-def per_node_variables(job_hosts: JobHosts, procs: int) -> Dict[str, str]:
+def build_per_node_variables(job_hosts: JobHosts, procs: int) -> Dict[str, str]:
     """Return the variables for a command that starts the node's ranks itself."""
     return {
         "PET_NNODES": str(len(job_hosts.hosts)),
@@ -183,7 +183,7 @@ def per_node_variables(job_hosts: JobHosts, procs: int) -> Dict[str, str]:
     }
 
 
-def sagemaker_variables(base: str, job_hosts: JobHosts) -> Dict[str, str]:
+def build_sagemaker_variables(base: str, job_hosts: JobHosts) -> Dict[str, str]:
     """Return SageMaker's variables for scripts, which its toolkit would set."""
     data = os.path.join(base, "input", "data")
     channels = sorted(os.listdir(data)) if os.path.isdir(data) else []
@@ -211,7 +211,9 @@ def start_ranks(command: Sequence[str], job_hosts: JobHosts, procs: int, environ
 
     signal.signal(signal.SIGTERM, stop)
     for local_rank in range(procs):
-        ranks.append(subprocess.Popen(command, env={**environment, **rank_variables(job_hosts, procs, local_rank)}))
+        ranks.append(
+            subprocess.Popen(command, env={**environment, **build_rank_variables(job_hosts, procs, local_rank)})
+        )
         if stop_signals and len(ranks) == procs:
             stop_ranks(ranks)  # forward a SIGTERM that arrived during the starts
     running = {rank.pid: rank for rank in ranks}
@@ -266,7 +268,7 @@ def start_mpi(program: str, arguments: Sequence[str], options: Sequence[str], pr
     )
 
 
-def rank_variables(job_hosts: JobHosts, procs: int, local_rank: int) -> Dict[str, str]:
+def build_rank_variables(job_hosts: JobHosts, procs: int, local_rank: int) -> Dict[str, str]:
     """Return the rank and world size variables of a rank."""
     nodes = len(job_hosts.hosts)
     return {

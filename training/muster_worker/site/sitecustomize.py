@@ -19,7 +19,7 @@ if sys.version_info >= (3, 8) and "MUSTER_HOOK" in os.environ:
     try:
         from muster_worker.rank import hook as _hook
 
-        _hook.enter(_archive)
+        _hook.install(_archive)
     except Exception:  # noqa: BLE001, S110 - the training must continue; the agent reports that there is no hook
         pass
     finally:

@@ -39,10 +39,10 @@ _log = logging.getLogger(__name__)
 class Logs(Protocol):
     """Requests the lines of a training job's log (`JobLogs`)."""
 
-    async def new_lines(self, job: str, words: str, position: LogPosition) -> tuple[list[LogEvent], LogPosition]:
+    async def read_new_lines(self, job: str, words: str, position: LogPosition) -> tuple[list[LogEvent], LogPosition]:
         """Return the lines after `position` that contain `words`, and the position for the next read."""
 
-    async def last_lines(self, job: str) -> list[LogEvent]:
+    async def read_last_lines(self, job: str) -> list[LogEvent]:
         """Return the last lines of each stream."""
 
 
@@ -117,7 +117,7 @@ class LogFollower:
             source, is_last = followed_log.source, _is_last(followed_log)
             try:
                 if source.has_reports:
-                    events, position = await logs.new_lines(source.name, MARK.strip(), position)
+                    events, position = await logs.read_new_lines(source.name, MARK.strip(), position)
                     await self._take(followed_log, events)
                 delay = 0.0 if position.next_token else POLL_SECONDS
                 if is_last and not position.next_token:
@@ -151,7 +151,7 @@ class LogFollower:
     async def _finish(self, followed_log: _FollowedLog, logs: Logs) -> None:
         """Read the launchers' last lines, if the training job failed but no rank reported a failure."""
         if followed_log.source.has_failed and not _has_failed_rank(followed_log.log):
-            await self._take(followed_log, await logs.last_lines(followed_log.source.name))
+            await self._take(followed_log, await logs.read_last_lines(followed_log.source.name))
         followed_log.is_complete = True
 
     async def _take(self, followed_log: _FollowedLog, events: list[LogEvent]) -> None:

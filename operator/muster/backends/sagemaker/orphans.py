@@ -7,7 +7,7 @@ import logging
 import random
 from dataclasses import dataclass, field
 
-from muster.clients.aws.backoff import backoff_seconds
+from muster.clients.aws.backoff import compute_backoff
 from muster.clients.aws.client import Aws
 from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import AwsError, NotFound
@@ -56,15 +56,15 @@ class Orphans:
                     return
                 failures += 1
                 # Not for cryptography: the jitter spreads retries.
-                await asyncio.sleep(backoff_seconds(failures + 1, error, random.random()))  # noqa: S311
+                await asyncio.sleep(compute_backoff(failures + 1, error, random.random()))  # noqa: S311
             else:
                 return
 
     async def _stop_if_owned(self, job_uid: str, name: str, aws_access: AwsAccess) -> None:
-        jobs = self.aws.training_jobs(aws_access)
+        jobs = self.aws.get_training_jobs(aws_access)
         description = await jobs.describe(name)
         attempt = int(name.rpartition("-")[2])
-        if description.has_ended or not has_job_tags(await jobs.tags(description.arn), job_uid, attempt):
+        if description.has_ended or not has_job_tags(await jobs.list_tags(description.arn), job_uid, attempt):
             return
         await jobs.stop(name)
         _log.warning("%s in %s was stopped, because its resource was deleted", name, aws_access)

@@ -22,7 +22,7 @@ from muster.backends.sagemaker.deadline_file import DeadlineFile
 from muster.backends.sagemaker.preemptible_slots import PreemptibleSlots, SlotPreempted
 from muster.clients.aws.client import Aws
 from muster.clients.aws.connection import Response
-from muster.clients.aws.threads import in_own_thread
+from muster.clients.aws.threads import run_in_new_thread
 from muster.core.training_job.name import build_training_job_name
 from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import AccessDenied, NotFound, Unavailable
@@ -247,4 +247,4 @@ async def _pack_with_added_files(code: SourceFiles, archive: Archive, into: Bina
             "spec.source", f"{quote(conflict)} is the name of a file that muster adds; rename it"
         )
     files = {**code, **{path: SourceFile(data) for path, data in archive.files.items()}}
-    return await in_own_thread(lambda: pack_files(make_members(check_files(files, "spec.source")), into))
+    return await run_in_new_thread(lambda: pack_files(make_members(check_files(files, "spec.source")), into))

@@ -75,7 +75,7 @@ class TrainingJobActions:
 
     async def stop(self, job_state: JobState, metadata: Metadata, name: str, where: Location) -> None:
         """Stop a training job of the job."""
-        jobs = self.aws.training_jobs(make_aws_access(where, metadata))
+        jobs = self.aws.get_training_jobs(make_aws_access(where, metadata))
         await self._record_result(
             job_state, _ignore_missing(_apply_if_owned(job_state, metadata, jobs, name, jobs.stop))
         )
@@ -83,7 +83,7 @@ class TrainingJobActions:
 
     async def delete(self, job_state: JobState, metadata: Metadata, name: str, where: Location) -> None:
         """Delete a training job that is over."""
-        jobs = self.aws.training_jobs(make_aws_access(where, metadata))
+        jobs = self.aws.get_training_jobs(make_aws_access(where, metadata))
         if await self._record_result(
             job_state, _ignore_missing(_apply_if_owned(job_state, metadata, jobs, name, jobs.delete))
         ):
@@ -92,13 +92,13 @@ class TrainingJobActions:
     async def stop_unrecorded(self, job_state: JobState, unrecorded: UnrecordedTrainingJob) -> None:
         """Stop a running training job that the status doesn't record."""
         await self._record_result(
-            job_state, _ignore_missing(self.aws.training_jobs(unrecorded.aws_access).stop(unrecorded.name))
+            job_state, _ignore_missing(self.aws.get_training_jobs(unrecorded.aws_access).stop(unrecorded.name))
         )
 
     async def _send_create(
         self, job_state: JobState, job: Job, attempt: int, body: Mapping[str, object], aws_access: AwsAccess
     ) -> None:
-        metadata, jobs = job.metadata, self.aws.training_jobs(aws_access)
+        metadata, jobs = job.metadata, self.aws.get_training_jobs(aws_access)
         name = build_training_job_name(metadata, attempt)
         try:
             await jobs.create(body)
@@ -106,7 +106,7 @@ class TrainingJobActions:
         except AlreadyExists:
             try:
                 description = await jobs.describe(name)
-                tags = await jobs.tags(description.arn)
+                tags = await jobs.list_tags(description.arn)
             except NotFound as error:
                 raise Unavailable(f"SageMaker reports that {name} exists, but can't describe it") from error
             if not has_job_tags(tags, metadata.uid, attempt):
@@ -132,7 +132,7 @@ async def _apply_if_owned(
 ) -> None:
     """Call `do` if the training job belongs to the job, by its tags."""
     if job_state.own_name != name:
-        tags = await jobs.tags((await jobs.describe(name)).arn)
+        tags = await jobs.list_tags((await jobs.describe(name)).arn)
         attempt = parse_attempt(name, build_name_prefix(metadata))
         if attempt is None or not has_job_tags(tags, metadata.uid, attempt):
             job_state.name_conflict = (name, name_taken_problem(name))

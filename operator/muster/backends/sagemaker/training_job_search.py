@@ -38,7 +38,7 @@ class TrainingJobSearch:
         """Return the job's latest running training job that was created after `since`, if any. Raises AwsError."""
         stem = build_name_prefix(metadata)
         for aws_access in aws_accesses:
-            jobs = self.aws.training_jobs(aws_access)
+            jobs = self.aws.get_training_jobs(aws_access)
             async with self._locks.setdefault(aws_access, asyncio.Lock()):
                 listed = await jobs.find_by_name(stem, since)
             attempts = {
@@ -48,7 +48,7 @@ class TrainingJobSearch:
             }
             for attempt, name in sorted(attempts.items(), reverse=True):
                 try:
-                    tags = await jobs.tags((await jobs.describe(name)).arn)
+                    tags = await jobs.list_tags((await jobs.describe(name)).arn)
                 except NotFound:
                     continue
                 if has_job_tags(tags, metadata.uid, attempt):

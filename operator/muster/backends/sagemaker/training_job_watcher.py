@@ -133,7 +133,7 @@ class TrainingJobWatcher:
         if job_state.name_conflict is not None and job_state.name_conflict[0] == target.name:
             return ObservedTrainingJob(name_conflict=job_state.name_conflict[1])
         try:
-            tags = await self.aws.training_jobs(aws_access).tags(arn)
+            tags = await self.aws.get_training_jobs(aws_access).list_tags(arn)
         except AwsError as error:
             job_state.tags_failure = add_tries(build_request_failure(error, self.clock()), job_state.tags_failure)
             return ObservedTrainingJob(observation_failure=job_state.tags_failure)
@@ -153,9 +153,7 @@ class TrainingJobWatcher:
 
     def _watch_at(self, job_state: JobState, target: Target, aws_access: AwsAccess) -> Watch:
         previous = job_state.watch
-        watch = self.aws.training_job_poller(aws_access).watch(
-            target.name, target.since, partial(self.wake, target.uid)
-        )
+        watch = self.aws.get_poller(aws_access).watch(target.name, target.since, partial(self.wake, target.uid))
         job_state.watch, job_state.watched_at = watch, aws_access
         # Close the previous watch last: a poller stops with its last watch, and a new one lists all jobs again.
         if previous is not None:

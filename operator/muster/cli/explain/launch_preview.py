@@ -17,11 +17,11 @@ from muster.render.kubernetes.own_python import get_agent_python, uses_own_pytho
 from muster.render.kubernetes.pod_patch import get_entries, get_trainer, merge_patches
 from muster.render.kubernetes.user_patches import collect_user_patches
 from muster_worker.contract.schema import Peer, Plan
-from muster_worker.launchers.commands import find_script, user_command
+from muster_worker.launchers.commands import build_user_command, find_script
 from muster_worker.launchers.environment import NodeContext
 from muster_worker.launchers.registry import find_launcher
 from muster_worker.network.library_interfaces import Network
-from muster_worker.rank.hook_environment import HOOK, PYTHONPATH, with_hook
+from muster_worker.rank.hook_environment import HOOK, PYTHONPATH, add_hook
 from muster_worker.sagemaker import container
 
 HOOK_VARIABLES = (HOOK, PYTHONPATH)
@@ -70,7 +70,7 @@ def list_added_variables(job: Job, plan: Plan, node: int) -> Mapping[str, str]:
     context = _build_context(job, plan, node)
     launcher = find_launcher(plan.launcher)
     result = {**launcher.build_example(context, {}).environment, **_make_machine_variables(job, node)}
-    return with_hook(result, context.archive, launcher.hook_scope(plan))
+    return add_hook(result, context.archive, launcher.choose_hook_scope(plan))
 
 
 def _make_machine_variables(job: Job, node: int) -> Mapping[str, str]:
@@ -127,7 +127,7 @@ def list_command_parts(plan: Plan, command: tuple[str, ...]) -> tuple[tuple[str,
     """Return the options that muster adds to a node's command, with their values."""
     if not command:
         return ()
-    user_arguments = user_command(plan)
+    user_arguments = build_user_command(plan)
     options, wrapper = find_launcher(plan.launcher).split_command(plan, command[: len(command) - len(user_arguments)])
     result = list(options)
     if wrapper:

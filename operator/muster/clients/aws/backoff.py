@@ -9,7 +9,7 @@ MAX_SECONDS = 60.0
 _MAX_DOUBLINGS = 10
 
 
-def backoff_seconds(failures: int, error: AwsError, jitter: float) -> float:
+def compute_backoff(failures: int, error: AwsError, jitter: float) -> float:
     """Return the delay in seconds after `failures` failures. `error` is the last failure.
 
     `jitter` is a random number from 0 to 1.

@@ -13,7 +13,7 @@ from muster.api.role_arn import parse_account_id
 from muster.clients.aws.connection import Connection, Response, Service, always_true
 from muster.clients.aws.quotas import QUOTAS
 from muster.clients.aws.rate_limiter import RateLimiter
-from muster.clients.aws.threads import Threads
+from muster.clients.aws.threads import ThreadPool
 from muster.clients.aws.training_job_poller import TrainingJobPoller
 from muster.clients.aws.training_jobs import TrainingJobs
 from muster.clients.request_counter import RequestCounter
@@ -48,7 +48,7 @@ class Aws:
         self._endpoints = endpoints or AwsEndpoints()
         self._jitter = jitter
         self._is_change_allowed = is_change_allowed
-        self._threads = Threads()
+        self._threads = ThreadPool()
         self._connections: dict[AwsAccess, Connection] = {}
         self._rate_limiters: dict[tuple[str, str, str], RateLimiter] = {}
         self._identities: dict[AwsAccess, CallerIdentity] = {}
@@ -62,25 +62,25 @@ class Aws:
         """Send a request, within its rate limit. Raises AwsError. `operation` has the API's name: `GetLogEvents`."""
         quota = QUOTAS.get(operation)
         if quota is None:
-            return await self.connection(aws_access).send_request(service, operation, request)
-        key = (await self._account(aws_access), aws_access.region, operation)
+            return await self.get_connection(aws_access).send_request(service, operation, request)
+        key = (await self._find_account(aws_access), aws_access.region, operation)
         if key not in self._rate_limiters:
             self._rate_limiters[key] = RateLimiter(quota)
         async with self._rate_limiters[key].slot():
-            return await self.connection(aws_access).send_request(service, operation, request)
+            return await self.get_connection(aws_access).send_request(service, operation, request)
 
-    async def identity(self, aws_access: AwsAccess) -> CallerIdentity:
+    async def get_identity(self, aws_access: AwsAccess) -> CallerIdentity:
         """Return the account and the ARN. Raises AwsError."""
         # A lock, because all jobs call this when an operator becomes the leader.
         async with self._identity_locks.setdefault(aws_access, asyncio.Lock()):
             if aws_access not in self._identities:
-                response = await self.connection(aws_access).send_request("sts", "GetCallerIdentity", {})
+                response = await self.get_connection(aws_access).send_request("sts", "GetCallerIdentity", {})
                 self._identities[aws_access] = CallerIdentity(
                     decode.read_text(response, "Account"), decode.read_text(response, "Arn")
                 )
             return self._identities[aws_access]
 
-    def connection(self, aws_access: AwsAccess) -> Connection:
+    def get_connection(self, aws_access: AwsAccess) -> Connection:
         """Return the connection for requests without a rate limit, such as S3's."""
         if aws_access not in self._connections:
             self._connections[aws_access] = Connection(
@@ -88,18 +88,18 @@ class Aws:
             )
         return self._connections[aws_access]
 
-    def training_jobs(self, aws_access: AwsAccess) -> TrainingJobs:
+    def get_training_jobs(self, aws_access: AwsAccess) -> TrainingJobs:
         """Return the client for the training jobs in this region, with this role."""
         return TrainingJobs(partial(self.send_request, aws_access, "sagemaker"))
 
-    def training_job_poller(self, aws_access: AwsAccess) -> TrainingJobPoller:
+    def get_poller(self, aws_access: AwsAccess) -> TrainingJobPoller:
         """Return the poller of the training jobs in this region, with this role; start it if it does not run.
 
         It runs until its last watch is closed, or until `close` is called.
         """
         if aws_access not in self._pollers:
             poller = self._pollers[aws_access] = TrainingJobPoller(
-                self.training_jobs(aws_access), aws_access, partial(self._stop_poller, aws_access), self._jitter
+                self.get_training_jobs(aws_access), aws_access, partial(self._stop_poller, aws_access), self._jitter
             )
             self._tasks[aws_access] = asyncio.create_task(poller.run(), name=f"poller {aws_access}")
         return self._pollers[aws_access]
@@ -119,11 +119,11 @@ class Aws:
         self._pollers.pop(aws_access)
         self._tasks.pop(aws_access).cancel()
 
-    async def _account(self, aws_access: AwsAccess) -> str:
+    async def _find_account(self, aws_access: AwsAccess) -> str:
         if aws_access.assume_role_arn:
             return parse_account_id(aws_access.assume_role_arn)
         try:
-            return (await self.identity(aws_access)).account
+            return (await self.get_identity(aws_access)).account
         except Unavailable:
             # STS may be unreachable if the network has an endpoint only for SageMaker.
             return ""

@@ -15,8 +15,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.session import Session
 
 from muster.api.config.sagemaker import AwsEndpoints
-from muster.clients.aws.credentials import new_session
-from muster.clients.aws.threads import MAX_THREADS, Threads
+from muster.clients.aws.credentials import create_session
+from muster.clients.aws.threads import MAX_THREADS, ThreadPool
 from muster.clients.request_counter import RequestCounter
 from muster.diagnose.aws import translate_error
 from muster.objects.aws.access import AwsAccess
@@ -67,7 +67,7 @@ class Connection:
         self,
         aws_access: AwsAccess,
         endpoints: AwsEndpoints,
-        threads: Threads,
+        threads: ThreadPool,
         is_change_allowed: Callable[[], bool] = always_true,
         request_counter: RequestCounter | None = None,
     ) -> None:
@@ -78,7 +78,7 @@ class Connection:
         self._request_counter = request_counter or RequestCounter()
         self._dropped_clients_at = float("-inf")
         # A slow upload to S3 must not delay requests about training jobs.
-        self._s3_threads = Threads()
+        self._s3_threads = ThreadPool()
         # One thread at a time creates clients, because threads can't share a botocore session.
         self._creation_lock = threading.Lock()
         self._session: Session | None = None
@@ -114,21 +114,21 @@ class Connection:
         """Return botocore's client, for transfers of several requests. Blocking. Raises botocore's errors."""
         with self._creation_lock:
             if service not in self._clients:
-                self._clients[service] = self._new_client(service)
+                self._clients[service] = self._create_client(service)
             return self._clients[service]
 
-    def _new_client(self, service: Service) -> BaseClient:
+    def _create_client(self, service: Service) -> BaseClient:
         if self._session is None:
-            self._session = new_session(self.aws_access, self._endpoints.sts, _CONFIG)
+            self._session = create_session(self.aws_access, self._endpoints.sts, _CONFIG)
         url = getattr(self._endpoints, service)
         client = self._session.create_client(service, endpoint_url=url, config=_CONFIG)
         # Check right before sending: loading credentials, for example, may take long.
-        client.meta.events.register_first("before-send", self._before_send)
+        client.meta.events.register_first("before-send", self._check_before_send)
         client.meta.events.register("after-call", self._count_response)
         client.meta.events.register("after-call-error", self._count_failure)
         return client
 
-    def _before_send(self, event_name: str, **_: object) -> None:
+    def _check_before_send(self, event_name: str, **_: object) -> None:
         operation = event_name.rpartition(".")[2]
         if not operation.startswith(_READ_ONLY_PREFIXES) and not self._is_change_allowed():
             raise _ChangeForbidden

@@ -26,7 +26,7 @@ SESSION_NAME = "muster"
 _VERBOSE_LIBRARIES = ("boto3", "botocore", "s3transfer", "urllib3")
 
 
-def new_session(aws_access: AwsAccess, sts_url: str | None, config: Config) -> Session:
+def create_session(aws_access: AwsAccess, sts_url: str | None, config: Config) -> Session:
     """Create a session with the permissions of `aws_access`.
 
     botocore loads the operator's own credentials: environment, profile, IRSA, Pod Identity, instance role. If
@@ -34,17 +34,17 @@ def new_session(aws_access: AwsAccess, sts_url: str | None, config: Config) -> S
     """
     for name in _VERBOSE_LIBRARIES:
         logging.getLogger(name).setLevel(logging.WARNING)
-    base = _session_in(aws_access.region)
+    base = _create_base_session(aws_access.region)
     if not aws_access.assume_role_arn:
         return base
-    session = _session_in(aws_access.region)
-    provider = _AssumedRole(base, aws_access, sts_url, config)
+    session = _create_base_session(aws_access.region)
+    provider = _AssumedRoleProvider(base, aws_access, sts_url, config)
     session.register_component("credential_provider", CredentialResolver([provider]))
     return session
 
 
 @cache
-def _loader() -> Loader:
+def _get_loader() -> Loader:
     """Return botocore's loader of service descriptions (its `data_loader`).
 
     All sessions share it, because SageMaker's description takes a second to load.
@@ -52,14 +52,14 @@ def _loader() -> Loader:
     return create_loader()
 
 
-def _session_in(region: str) -> Session:
+def _create_base_session(region: str) -> Session:
     session = Session()
-    session.register_component("data_loader", _loader())
+    session.register_component("data_loader", _get_loader())
     session.set_config_variable("region", region)
     return session
 
 
-class _AssumedRole(CredentialProvider):
+class _AssumedRoleProvider(CredentialProvider):
     METHOD = "assume-role"
 
     def __init__(self, base: Session, aws_access: AwsAccess, sts_url: str | None, config: Config) -> None:

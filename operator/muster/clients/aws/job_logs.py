@@ -17,7 +17,7 @@ LATE_SECONDS = 30.0
 MAX_PAGES = 10
 """The maximum number of pages of a query. A page has up to 10,000 events or 1 MB (API_FilterLogEvents)."""
 
-MAX_TAILS = 16
+MAX_TAIL_STREAMS = 16
 MAX_STREAMS = 1000
 TAIL_EVENTS = 2000
 
@@ -48,7 +48,7 @@ class JobLogs:
     def __init__(self, send_request: Callable[[str, Mapping[str, object]], Awaitable[Response]]) -> None:
         self._send_request = send_request
 
-    async def new_lines(self, job: str, words: str, position: LogPosition) -> tuple[list[LogEvent], LogPosition]:
+    async def read_new_lines(self, job: str, words: str, position: LogPosition) -> tuple[list[LogEvent], LogPosition]:
         """Return the lines of a training job after `position` that contain `words`, and the next position.
 
         Some lines may be returned again by the next call.
@@ -56,8 +56,8 @@ class JobLogs:
         events: list[LogEvent] = []
         token, latest = position.next_token, position.since
         for _ in range(MAX_PAGES):
-            response = await self._send_request("FilterLogEvents", _request(job, words, position.since, token))
-            page = _events(response, job)
+            response = await self._send_request("FilterLogEvents", _build_request(job, words, position.since, token))
+            page = _parse_events(response, job)
             events += page
             latest = max([latest, *(int(event.at * 1000 - LATE_SECONDS * 1000) for event in page)])
             token = decode.read_text(response, "nextToken")
@@ -65,16 +65,16 @@ class JobLogs:
                 return events, LogPosition(latest)
         return events, LogPosition(position.since, token)
 
-    async def last_lines(self, job: str) -> list[LogEvent]:
+    async def read_last_lines(self, job: str) -> list[LogEvent]:
         """Return the last lines of the training job's streams, for a limited number of hosts."""
         events: list[LogEvent] = []
-        for stream in (await self._streams(job))[:MAX_TAILS]:
+        for stream in (await self._list_streams(job))[:MAX_TAIL_STREAMS]:
             request = {"logGroupName": LOG_GROUP, "logStreamName": stream, "limit": TAIL_EVENTS, "startFromHead": False}
             response = await self._send_request("GetLogEvents", request)
-            events += [_event(stream, fields) for fields in decode.read_structures(response, "events")]
+            events += [_parse_event(stream, fields) for fields in decode.read_structures(response, "events")]
         return events
 
-    async def _streams(self, job: str) -> list[str]:
+    async def _list_streams(self, job: str) -> list[str]:
         names: list[str] = []
         token = ""
         while len(names) < MAX_STREAMS:
@@ -87,15 +87,15 @@ class JobLogs:
             if not token:
                 break
         # the first host has mpirun's output for all hosts
-        return sorted((name for name in names if name.startswith(f"{job}/")), key=_host_order_key)
+        return sorted((name for name in names if name.startswith(f"{job}/")), key=_get_host_order)
 
 
-def _host_order_key(stream: str) -> tuple[int, str]:
+def _get_host_order(stream: str) -> tuple[int, str]:
     number = stream.rpartition("/")[2].removeprefix("algo-").partition("-")[0]
     return (int(number) if number.isdigit() else MAX_STREAMS, stream)
 
 
-def _request(job: str, words: str, since: int, next_token: str) -> dict[str, object]:
+def _build_request(job: str, words: str, since: int, next_token: str) -> dict[str, object]:
     request: dict[str, object] = {
         "logGroupName": LOG_GROUP,
         "logStreamNamePrefix": f"{job}/",
@@ -105,14 +105,14 @@ def _request(job: str, words: str, since: int, next_token: str) -> dict[str, obj
     return request | ({"nextToken": next_token} if next_token else {})
 
 
-def _events(response: Response, job: str) -> list[LogEvent]:
+def _parse_events(response: Response, job: str) -> list[LogEvent]:
     by_stream = (
         (decode.read_text(fields, "logStreamName"), fields) for fields in decode.read_structures(response, "events")
     )
-    return [_event(stream, fields) for stream, fields in by_stream if stream.startswith(f"{job}/")]
+    return [_parse_event(stream, fields) for stream, fields in by_stream if stream.startswith(f"{job}/")]
 
 
-def _event(stream: str, fields: decode.Fields) -> LogEvent:
+def _parse_event(stream: str, fields: decode.Fields) -> LogEvent:
     timestamp = fields.get("timestamp")
     return LogEvent(
         stream, timestamp / 1000 if isinstance(timestamp, int) else 0.0, decode.read_text(fields, "message")

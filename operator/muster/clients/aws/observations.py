@@ -85,12 +85,12 @@ class Observations:
         self._jobs.pop(name, None)
         self._requests.pop(name, None)
 
-    def of(self, name: str) -> Observation:
+    def get(self, name: str) -> Observation:
         """Return the observed state of a job. It is empty if the job isn't watched."""
         job = self._jobs.get(name)
         return Observation() if job is None else job.observation
 
-    def oldest(self) -> datetime | None:
+    def find_oldest_creation(self) -> datetime | None:
         """Return the earliest creation time of all watched jobs; None without any."""
         return min((job.since for job in self._jobs.values()), default=None)
 
@@ -107,7 +107,7 @@ class Observations:
         last = previous.description
         if last is None or last.modified_at < summary.modified_at or last.status != summary.status:
             self.request_description(summary.name)
-        return _observed_state(job.observation) != _observed_state(previous)
+        return _get_observed_state(job.observation) != _get_observed_state(previous)
 
     def record_description(self, description: TrainingJobDescription) -> bool:
         """Record a description; return whether a watched job has changed."""
@@ -147,7 +147,7 @@ class Observations:
         position = next(self._order) if earlier is None else earlier[1]
         self._requests[name] = (urgency, position)
 
-    def next_requested(self) -> str | None:
+    def pop_request(self) -> str | None:
         """Remove and return the name of the next job to describe; None without any."""
         name = min(self._requests, key=self._requests.__getitem__, default=None)
         if name is not None:
@@ -155,7 +155,7 @@ class Observations:
         return name
 
 
-def _observed_state(observation: Observation) -> tuple[str, str, bool] | None:
+def _get_observed_state(observation: Observation) -> tuple[str, str, bool] | None:
     latest = observation.latest
     return None if latest is None else (latest.status, latest.secondary_status, observation.is_missing)
 
@@ -166,7 +166,7 @@ class ListingRange:
 
     seen_until: datetime | None = None
 
-    def since(self, oldest: datetime | None) -> ListFilter:
+    def build_filter(self, oldest: datetime | None) -> ListFilter:
         """Return the filter of the next listing; no watched job was created before `oldest`.
 
         Without a creation time, SageMaker would read all jobs of the account (aws/aws-sdk#486).
@@ -175,7 +175,7 @@ class ListingRange:
         modified = None if self.seen_until is None else self.seen_until - OVERLAP
         return ListFilter(modified, created)
 
-    def after(self, first: Page) -> ListingRange:
+    def advance(self, first: Page) -> ListingRange:
         """Return the range after a complete listing with this first page."""
         # The time of the first page by SageMaker's clock: jobs may have changed since then.
         return self if first.at is None else ListingRange(first.at)

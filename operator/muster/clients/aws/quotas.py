@@ -9,14 +9,14 @@ from types import MappingProxyType
 
 @dataclass(frozen=True)
 class Quota:
-    """The limits of an account in a region: requests `per_second`, and concurrent requests (`at_once`).
+    """The limits of an account in a region: requests `per_second`, and concurrent requests (`max_concurrent`).
 
-    If `at_once` is 1, the interval starts at the previous response, so that a delayed request can't arrive together
-    with the next one.
+    If `max_concurrent` is 1, the interval starts at the previous response, so that a delayed request can't arrive
+    together with the next one.
     """
 
     per_second: float
-    at_once: int
+    max_concurrent: int
 
 
 QUOTAS: Mapping[str, Quota] = MappingProxyType(

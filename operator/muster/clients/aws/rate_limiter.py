@@ -16,9 +16,9 @@ class RateLimiter:
 
     def __init__(self, quota: Quota) -> None:
         self._rate = AdaptiveRate(quota.per_second)
-        self._slots = asyncio.Semaphore(quota.at_once)
+        self._slots = asyncio.Semaphore(quota.max_concurrent)
         self._first_in_queue = asyncio.Lock()
-        self._is_serial = quota.at_once == 1
+        self._is_serial = quota.max_concurrent == 1
 
     @contextlib.asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
@@ -27,17 +27,17 @@ class RateLimiter:
         async with self._slots:
             async with self._first_in_queue:
                 # Another request may be throttled meanwhile, which prolongs the wait.
-                while (seconds := self._rate.wait(clock())) > 0:  # noqa: ASYNC110
+                while (seconds := self._rate.compute_wait(clock())) > 0:  # noqa: ASYNC110
                     await asyncio.sleep(seconds)
                 sent_at = clock()
-                self._rate.take(sent_at)
+                self._rate.start_interval(sent_at)
             try:
                 yield
             except Throttled:
-                self._rate.refused(sent_at)
+                self._rate.record_throttling(sent_at)
                 raise
             else:
-                self._rate.accepted()
+                self._rate.record_success()
             finally:
                 if self._is_serial:
-                    self._rate.take(clock())
+                    self._rate.start_interval(clock())

@@ -17,7 +17,7 @@ _Result = TypeVar("_Result")
 _Arguments = ParamSpec("_Arguments")
 
 
-class Threads:
+class ThreadPool:
     """Runs blocking functions in threads. A cancelled function continues until it returns."""
 
     def __init__(self) -> None:
@@ -32,9 +32,9 @@ class Threads:
         self._pool.shutdown()
 
 
-async def in_own_thread(function: Callable[[], _Result]) -> _Result:
+async def run_in_new_thread(function: Callable[[], _Result]) -> _Result:
     """Run the function in a new thread, so that it can't delay other functions."""
-    threads = Threads()
+    threads = ThreadPool()
     try:
         return await threads.run(function)
     finally:

@@ -9,20 +9,20 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
-from muster.clients.aws.backoff import backoff_seconds
+from muster.clients.aws.backoff import compute_backoff
 from muster.clients.aws.observations import ListingRange, Observation, Observations
 from muster.objects.aws.errors import AwsError, Invalid, NotFound
 from muster.objects.aws.listing import ListFilter, Page
 from muster.objects.aws.refusal_streak import RefusalStreak
 from muster.objects.aws.training_job import TrainingJobDescription
 
-POLL_SECONDS = 15.0
+LIST_SECONDS = 15.0
 """The interval of listings. A listing of 1,000 changed jobs, which are ten pages, takes 5 seconds."""
 
-FULL_SECONDS = 600.0
+FULL_LIST_SECONDS = 600.0
 """The interval of listings of all jobs, which find missed changes and deleted jobs."""
 
-HEAD_START_SECONDS = 2.0
+DESCRIPTION_WAIT_SECONDS = 2.0
 """The time that a changed job's description may take. After it, the poller reports the change from the listing."""
 
 DESCRIBERS = 4
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 class TrainingJobRequests(Protocol):
     """Sends the requests of a poller (TrainingJobs)."""
 
-    async def page(self, since: ListFilter, next_token: str = "") -> Page:
+    async def list_page(self, since: ListFilter, next_token: str = "") -> Page:
         """Return a page of the listing."""
 
     async def describe(self, name: str) -> TrainingJobDescription:
@@ -55,7 +55,7 @@ class Watch:
     @property
     def observation(self) -> Observation:
         """The observed state of the job."""
-        return self._poller.observations.of(self.name)
+        return self._poller.observations.get(self.name)
 
     @property
     def problem(self) -> AwsError | None:
@@ -64,7 +64,7 @@ class Watch:
 
     @property
     def refused_seconds(self) -> float:
-        """The time since which AWS has rejected the requests of `problem`, in seconds."""
+        """How long AWS has rejected the requests of `problem`, in seconds."""
         return self._poller.refused_seconds
 
     def describe_soon(self) -> None:
@@ -106,7 +106,7 @@ class TrainingJobPoller:
 
     @property
     def refused_seconds(self) -> float:
-        """The time since which AWS has rejected the requests of `problem`, in seconds."""
+        """How long AWS has rejected the requests of `problem`, in seconds."""
         operation = next(iter(self._problems), "")
         return self._refusals.get(operation, RefusalStreak()).seconds
 
@@ -152,7 +152,7 @@ class TrainingJobPoller:
         await self._has_watches.wait()
         while True:
             started_at = clock()
-            if started_at - self._full_listing_at >= FULL_SECONDS:
+            if started_at - self._full_listing_at >= FULL_LIST_SECONDS:
                 self._listing_range = ListingRange()
             is_full = self._listing_range.seen_until is None
             try:
@@ -160,17 +160,17 @@ class TrainingJobPoller:
                     self._full_listing_at = started_at
             except Exception:  # noqa: BLE001 - a failed listing must not end the loop
                 _log.exception("%s: unexpected error; muster will list again", self._aws_access)
-            await asyncio.sleep(max(0.0, started_at + POLL_SECONDS - clock()))
+            await asyncio.sleep(max(0.0, started_at + LIST_SECONDS - clock()))
 
     async def _list(self) -> bool:
         """List all pages once; return whether the listing is complete."""
         listing_range = self._listing_range
-        since = listing_range.since(self.observations.oldest())
+        since = listing_range.build_filter(self.observations.find_oldest_creation())
         first: Page | None = None
         names: set[str] = set()
         token = ""
         while True:
-            page = await self._page(since, token)
+            page = await self._fetch_page(since, token)
             if page is None:
                 return False
             first = first or page
@@ -182,14 +182,14 @@ class TrainingJobPoller:
         if listing_range.seen_until is None:
             self.observations.describe_unlisted(frozenset(names))
             self._has_requests.set()
-        self._listing_range = listing_range.after(first)
+        self._listing_range = listing_range.advance(first)
         return True
 
-    async def _page(self, since: ListFilter, next_token: str) -> Page | None:
+    async def _fetch_page(self, since: ListFilter, next_token: str) -> Page | None:
         """Return a page, with retries; None if the listing must start again."""
         while True:
             try:
-                page = await self._jobs.page(since, next_token)
+                page = await self._jobs.list_page(since, next_token)
             except AwsError as error:
                 await self._handle_failure("ListTrainingJobs", error)
                 if next_token and isinstance(error, Invalid):
@@ -203,17 +203,17 @@ class TrainingJobPoller:
         call_later = asyncio.get_running_loop().call_later
         for summary in page.summaries:
             if self.observations.record_summary(summary):
-                call_later(HEAD_START_SECONDS, self._notify_undescribed, summary.name)
+                call_later(DESCRIPTION_WAIT_SECONDS, self._notify_undescribed, summary.name)
         self._has_requests.set()
 
     def _notify_undescribed(self, name: str) -> None:
-        observation = self.observations.of(name)
+        observation = self.observations.get(name)
         if observation.latest is not observation.description:
             self._notify(name)
 
     async def _describe_forever(self) -> None:
         while True:
-            name = self.observations.next_requested()
+            name = self.observations.pop_request()
             if name is None:
                 self._has_requests.clear()
                 await self._has_requests.wait()
@@ -254,7 +254,7 @@ class TrainingJobPoller:
             if entry is None or entry.message != error.message:
                 self._notify_all()
         # The random part spreads the retries of pollers that failed together.
-        await asyncio.sleep(backoff_seconds(failures, error, self._jitter()))
+        await asyncio.sleep(compute_backoff(failures, error, self._jitter()))
 
     def _handle_success(self, operation: str) -> None:
         self._failures[operation] = 0

@@ -48,7 +48,7 @@ class TrainingJobs:
         """Delete an ended job, so that its name is free again. Raises NotFound if it doesn't exist."""
         await self._send_request("DeleteTrainingJob", {"TrainingJobName": name})
 
-    async def tags(self, arn: str) -> Mapping[str, str]:
+    async def list_tags(self, arn: str) -> Mapping[str, str]:
         """Return all tags of a job."""
         result: dict[str, str] = {}
         token = ""
@@ -77,7 +77,7 @@ class TrainingJobs:
             if not token:
                 return tuple(summaries)
 
-    async def page(self, since: ListFilter, next_token: str = "") -> Page:
+    async def list_page(self, since: ListFilter, next_token: str = "") -> Page:
         """Return a page of the listing, newest jobs first. Even an empty page may not be the last."""
         request: dict[str, object] = {"MaxResults": PAGE_SIZE, "SortBy": "CreationTime", "SortOrder": "Descending"}
         if since.modified_after is not None:
@@ -90,11 +90,11 @@ class TrainingJobs:
         return Page(
             tuple(decode.decode_summary(item) for item in decode.read_structures(response, "TrainingJobSummaries")),
             decode.read_text(response, "NextToken"),
-            _response_time(response),
+            _read_response_time(response),
         )
 
 
-def _response_time(response: Response) -> datetime | None:
+def _read_response_time(response: Response) -> datetime | None:
     metadata = response.get("ResponseMetadata")
     headers = metadata.get("HTTPHeaders") if isinstance(metadata, Mapping) else None
     date = headers.get("date") if isinstance(headers, Mapping) else None

@@ -1,7 +1,7 @@
 """Check the size of a report before decoding it, by counting the objects that a parser would create."""
 
 from muster_worker.contract.schema import MAX_METRICS
-from muster_worker.contract.wire import max_report_bytes
+from muster_worker.contract.wire import compute_max_report_bytes
 
 ITEMS_PER_RANK = 80
 """A rank's report has 25 fields (5 are text), 8 lines, and 4 collectives with 5 fields each (3 are text)."""
@@ -29,8 +29,8 @@ def check_report_size(body: bytes, procs_per_node: int) -> None:
 
     This check also bounds the objects that a parser creates from invalid JSON before it fails.
     """
-    if len(body) > max_report_bytes(procs_per_node):
-        raise ReportTooLarge(f"more than {max_report_bytes(procs_per_node)} bytes")
+    if len(body) > compute_max_report_bytes(procs_per_node):
+        raise ReportTooLarge(f"more than {compute_max_report_bytes(procs_per_node)} bytes")
     max_items = ITEMS_PER_RANK * procs_per_node + ITEMS_PER_METRIC * MAX_METRICS + OTHER_ITEMS
     # Escaped quotation marks don't end a string. A quotation mark after an escaped backslash does.
     plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")

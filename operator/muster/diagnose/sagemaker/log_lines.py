@@ -49,7 +49,7 @@ def parse_rank_report(text: str, logged_at: float, world: WorldLimits) -> RankLo
 
     Ignore invalid and truncated lines, because the next line repeats the content.
     """
-    line = log_line.read(_TAG.sub("", text)) if log_line.MARK in text else None
+    line = log_line.parse_line(_TAG.sub("", text)) if log_line.MARK in text else None
     if line is None or not _is_plausible(line, world):
         return None
     times = _Times(world.created_at - CLOCK_TOLERANCE_SECONDS, logged_at)

@@ -17,7 +17,7 @@ from muster.importers.sagemaker.translate.entry_point import LocalCode
 from muster.importers.sagemaker.translate.estimator.estimator import translate_estimator as translate_fit
 from muster.importers.sagemaker.translate.job_names import choose_job_name
 from muster.importers.sagemaker.translate.recording import EstimatorFit, Recording, TrainerRun
-from muster.importers.sagemaker.translate.secret_names import warn_of_secrets
+from muster.importers.sagemaker.translate.secret_names import warn_about_secrets
 from muster.importers.sagemaker.translate.trainer.trainer import translate_trainer as translate_run
 from muster.importers.sagemaker.translate.translation import AccountOptions, TranslatedJob
 
@@ -57,7 +57,7 @@ def import_jobs(
         name = choose_job_name(result.name or PurePath(script).stem, names)
         names.add(name)
         spec = _add_source(result, sources, recording.files, run_problems)
-        warn_of_secrets(spec, run_problems)
+        warn_about_secrets(spec, run_problems)
         # Validate only jobs whose translation is complete.
         if not run_problems.messages:
             documents += _build_document(build_resource(name, spec), run.location, check_job, run_problems)

@@ -22,14 +22,14 @@ class InvalidNotebook(Exception):
 
 
 @dataclass(frozen=True)
-class Part:
+class ScriptPart:
     """The Python code of a notebook's cell or of a script. Messages show `name`: `launch.ipynb[3]`."""
 
     name: str
     text: str
 
 
-def split_notebook(text: str, name: str) -> tuple[Part, ...]:
+def split_notebook(text: str, name: str) -> tuple[ScriptPart, ...]:
     """Return the code cells, numbered from 1 by their position in the notebook. Raises `InvalidNotebook`.
 
     Magics become calls of `get_ipython()`, as in Jupyter's export to a script.
@@ -40,7 +40,7 @@ def split_notebook(text: str, name: str) -> tuple[Part, ...]:
     except (ValueError, KeyError, TypeError):
         raise InvalidNotebook("a notebook of format 4 is expected: JSON with its cells") from None
     return tuple(
-        Part(f"{name}[{number}]", _convert_cell(source))
+        ScriptPart(f"{name}[{number}]", _convert_cell(source))
         for number, (kind, source) in enumerate(sources, 1)
         if kind == "code" and source.strip()
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from muster.importers.sagemaker.notebook import Part
+from muster.importers.sagemaker.notebook import ScriptPart
 from muster.importers.sagemaker.translate.recording import (
     EstimatorFit,
     Failure,
@@ -49,7 +49,7 @@ class ScriptRequest:
     The script imports its own modules from `script_folder`. Relative paths start from `working_folder`.
     """
 
-    parts: Sequence[Part]
+    parts: Sequence[ScriptPart]
     script_folder: Path
     working_folder: Path
     arguments: Sequence[str]

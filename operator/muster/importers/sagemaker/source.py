@@ -54,11 +54,11 @@ def _find_files(
     code: LocalCode, working_folder: Path, files: Mapping[str, str], omitted_files: list[str]
 ) -> Iterator[tuple[str, Path]]:
     """Yield the paths in the archive and the files, as the SDK packs them (fw_utils.tar_and_upload_dir, 2.257.7)."""
-    notebook_paths = {_absolute_path(working_folder, name) for name in files}
+    notebook_paths = {_resolve_path(working_folder, name) for name in files}
     if code.folder is None:
-        yield Path(code.script).name, _absolute_path(working_folder, code.script)
+        yield Path(code.script).name, _resolve_path(working_folder, code.script)
     else:
-        folder = _absolute_path(working_folder, code.folder)
+        folder = _resolve_path(working_folder, code.folder)
         if not folder.is_dir() and not any(path.is_relative_to(folder) for path in notebook_paths):
             raise CodeNotInline(
                 f"the folder {code.folder} does not exist; run `muster import` where the script runs, or {_REMEDY}"
@@ -68,7 +68,7 @@ def _find_files(
         )
         yield from ((str(path.relative_to(folder)), path) for path in notebook_paths if path.is_relative_to(folder))
     for name in code.dependencies:
-        path = _absolute_path(working_folder, name)
+        path = _resolve_path(working_folder, name)
         if path.is_dir():
             yield from ((f"{path.name}/{below}", file) for below, file in _walk(path, omitted_files))
         else:
@@ -91,7 +91,7 @@ def _walk(folder: Path, omitted_files: list[str]) -> Iterator[tuple[str, Path]]:
 
 def _read_text(path: Path, files: Mapping[str, str], working_folder: Path) -> str:
     for name, text in files.items():
-        if _absolute_path(working_folder, name) == path:
+        if _resolve_path(working_folder, name) == path:
             return text
     try:
         text = path.read_text(encoding="utf-8")
@@ -106,5 +106,5 @@ def _read_text(path: Path, files: Mapping[str, str], working_folder: Path) -> st
     return text
 
 
-def _absolute_path(working_folder: Path, name: str) -> Path:
+def _resolve_path(working_folder: Path, name: str) -> Path:
     return Path(os.path.normpath(working_folder / name))

@@ -20,11 +20,11 @@ class Flood:
     def __init__(self) -> None:
         self.looks = 0
 
-    async def new_lines(self, _: str, __: str, mark: LogPosition) -> tuple[list[LogEvent], LogPosition]:
+    async def read_new_lines(self, _: str, __: str, mark: LogPosition) -> tuple[list[LogEvent], LogPosition]:
         self.looks += 1
         return [LogEvent("vit-1/algo-1-1", 1.0, "[muster] {}")] * SLICES * SLICE_LINES, LogPosition(mark.since, "more")
 
-    async def last_lines(self, _: str) -> list[LogEvent]:
+    async def read_last_lines(self, _: str) -> list[LogEvent]:
         return []
 
 

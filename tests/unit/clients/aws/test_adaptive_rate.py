@@ -11,8 +11,8 @@ def sent_at(pace: AdaptiveRate, arrivals: list[float]) -> list[float]:
     now, times = 0.0, []
     for arrival in sorted(arrivals):
         now = max(now, arrival)
-        now += pace.wait(now)
-        pace.take(now)
+        now += pace.compute_wait(now)
+        pace.start_interval(now)
         times.append(now)
     return times
 
@@ -38,22 +38,22 @@ def test_each_refusal_doubles_the_pause_up_to_a_limit() -> None:
     pace = AdaptiveRate(2.0)
     now, widths = 0.0, []
     for _ in range(7):
-        pace.take(now)
-        pace.refused(now)
-        widths.append(pace.width)
-        now += pace.wait(now)
+        pace.start_interval(now)
+        pace.record_throttling(now)
+        widths.append(pace.interval_factor)
+        now += pace.compute_wait(now)
     assert widths == [2.0, 4.0, 8.0, 16.0, 32.0, MAX_FACTOR, MAX_FACTOR]
-    assert pace.wait(now) == 0.0
+    assert pace.compute_wait(now) == 0.0
 
 
 def test_answers_bring_the_pace_back_bit_by_bit() -> None:
     pace = AdaptiveRate(2.0)
-    pace.take(0.0)
-    pace.refused(0.0)
+    pace.start_interval(0.0)
+    pace.record_throttling(0.0)
     widths = []
     for _ in range(50):
-        pace.accepted()
-        widths.append(pace.width)
+        pace.record_success()
+        widths.append(pace.interval_factor)
     assert widths[0] == 1.9
     assert 1.4 < widths[6] < 1.5
     assert widths == sorted(widths, reverse=True)
@@ -63,10 +63,10 @@ def test_answers_bring_the_pace_back_bit_by_bit() -> None:
 def test_those_refused_together_count_once() -> None:
     pace = AdaptiveRate(4.0)
     for sent in (0.0, 0.25, 0.5):
-        pace.take(sent)
+        pace.start_interval(sent)
     for sent in (0.0, 0.25, 0.5):
-        pace.refused(sent)
-    assert pace.width == 2.0
-    pace.take(1.0)
-    pace.refused(1.0)
-    assert pace.width == 4.0
+        pace.record_throttling(sent)
+    assert pace.interval_factor == 2.0
+    pace.start_interval(1.0)
+    pace.record_throttling(1.0)
+    assert pace.interval_factor == 4.0

@@ -1,6 +1,6 @@
 import pytest
 
-from muster.clients.aws.backoff import MAX_SECONDS, backoff_seconds
+from muster.clients.aws.backoff import MAX_SECONDS, compute_backoff
 from muster.objects.aws.errors import AccessDenied, AwsError, Throttled, Unavailable
 
 NO_RESPONSE = Unavailable("no answer")
@@ -23,9 +23,9 @@ DENIED = AccessDenied("no", "sagemaker:ListTrainingJobs", "*")
     ],
 )
 def test_pauses_double_up_to_a_minute(failures: int, error: AwsError, seconds: float) -> None:
-    assert backoff_seconds(failures, error, jitter=1.0) == seconds
+    assert compute_backoff(failures, error, jitter=1.0) == seconds
 
 
 def test_who_failed_together_comes_back_spread() -> None:
-    assert backoff_seconds(4, NO_RESPONSE, jitter=0.0) == 2.0
-    assert backoff_seconds(4, NO_RESPONSE, jitter=0.5) == 3.0
+    assert compute_backoff(4, NO_RESPONSE, jitter=0.0) == 2.0
+    assert compute_backoff(4, NO_RESPONSE, jitter=0.5) == 3.0

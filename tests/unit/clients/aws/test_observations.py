@@ -30,7 +30,7 @@ def watching(*names: str) -> Observations:
     observations = Observations()
     for name in names:
         observations.add(name, START)
-        assert observations.next_requested() == name
+        assert observations.pop_request() == name
         observations.record_description(description(name, 0, "Starting"))
     return observations
 
@@ -38,30 +38,30 @@ def watching(*names: str) -> Observations:
 def test_who_begins_to_watch_has_the_job_described() -> None:
     observations = Observations()
     observations.add("a", START)
-    assert observations.next_requested() == "a"
-    assert observations.next_requested() is None
-    assert observations.of("a").latest is None
+    assert observations.pop_request() == "a"
+    assert observations.pop_request() is None
+    assert observations.get("a").latest is None
     observations.record_description(description("a", 5))
-    assert observations.of("a").latest == description("a", 5)
+    assert observations.get("a").latest == description("a", 5)
 
 
 def test_a_change_is_reported_when_listed_and_described_after_that() -> None:
     observations = watching("a")
     assert observations.record_summary(summary("a", 7))
-    assert observations.of("a").latest == summary("a", 7)
-    assert observations.next_requested() == "a"
+    assert observations.get("a").latest == summary("a", 7)
+    assert observations.pop_request() == "a"
     assert observations.record_description(description("a", 7))
-    assert observations.of("a").latest == description("a", 7)
+    assert observations.get("a").latest == description("a", 7)
 
 
 def test_until_it_is_described_a_change_is_known_as_it_was_listed() -> None:
     observations = Observations()
     observations.add("a", START)
-    assert observations.of("a").present is None
+    assert observations.get("a").present is None
     starting = SecondaryStatusTransition("Starting", at(0), None, "starts")
     observations.record_description(replace(description("a", 0, "Starting"), image="i:1", transitions=(starting,)))
     observations.record_summary(summary("a", 7))
-    present = observations.of("a").present
+    present = observations.get("a").present
     assert present is not None
     assert (present.status, present.secondary_status, present.modified_at) == ("InProgress", "Training", at(7))
     assert present.transitions == (
@@ -70,7 +70,7 @@ def test_until_it_is_described_a_change_is_known_as_it_was_listed() -> None:
     )
     assert present.image == "i:1"
     observations.record_summary(summary("a", 9, "Stopping", "Stopping"))
-    stopping = observations.of("a").present
+    stopping = observations.get("a").present
     assert stopping is not None
     assert stopping.status == "Stopping"
 
@@ -78,36 +78,36 @@ def test_until_it_is_described_a_change_is_known_as_it_was_listed() -> None:
 def test_an_end_is_known_once_it_is_described() -> None:
     observations = watching("a")
     observations.record_summary(summary("a", 7, "Failed", "Failed"))
-    assert observations.of("a").present == description("a", 0, "Starting")
+    assert observations.get("a").present == description("a", 0, "Starting")
     failed = replace(description("a", 7, "Failed", "Failed"), failure_reason="so")
     observations.record_description(failed)
-    assert observations.of("a").present == failed
+    assert observations.get("a").present == failed
 
 
 def test_what_is_listed_again_is_no_news_and_not_described_again() -> None:
     observations = watching("a")
     observations.record_summary(summary("a", 7))
     observations.record_description(description("a", 7))
-    observations.next_requested()
+    observations.pop_request()
     assert not observations.record_summary(summary("a", 7))
-    assert observations.next_requested() is None
+    assert observations.pop_request() is None
 
 
 def test_a_description_that_lags_behind_the_listing_is_asked_for_again() -> None:
     observations = watching("a")
     observations.record_summary(summary("a", 7))
-    observations.next_requested()
+    observations.pop_request()
     observations.record_description(description("a", 0, "Starting"))
-    assert observations.of("a").latest == summary("a", 7)
+    assert observations.get("a").latest == summary("a", 7)
     observations.record_summary(summary("a", 7))
-    assert observations.next_requested() == "a"
+    assert observations.pop_request() == "a"
 
 
 def test_a_listing_that_lags_behind_takes_nothing_back() -> None:
     observations = watching("a")
     observations.record_description(description("a", 9, "Completed", "Completed"))
     assert not observations.record_summary(summary("a", 7))
-    assert observations.of("a").latest == description("a", 9, "Completed", "Completed")
+    assert observations.get("a").latest == description("a", 9, "Completed", "Completed")
 
 
 def test_others_jobs_are_passed_over() -> None:
@@ -115,8 +115,8 @@ def test_others_jobs_are_passed_over() -> None:
     assert not observations.record_summary(summary("theirs", 7))
     assert not observations.record_description(description("theirs", 7))
     assert not observations.record_missing("theirs")
-    assert observations.next_requested() is None
-    assert observations.of("theirs").latest is None
+    assert observations.pop_request() is None
+    assert observations.get("theirs").latest is None
 
 
 def test_ends_are_described_before_beginnings_and_those_before_the_rest() -> None:
@@ -124,7 +124,7 @@ def test_ends_are_described_before_beginnings_and_those_before_the_rest() -> Non
     observations.record_summary(summary("changed", 5))
     observations.add("new", START)
     observations.record_summary(summary("ended", 5, "Failed", "Failed"))
-    assert [observations.next_requested() for _ in range(4)] == ["ended", "new", "changed", None]
+    assert [observations.pop_request() for _ in range(4)] == ["ended", "new", "changed", None]
 
 
 def test_among_equals_who_has_waited_longest_is_first_although_it_changed_again() -> None:
@@ -132,7 +132,7 @@ def test_among_equals_who_has_waited_longest_is_first_although_it_changed_again(
     observations.record_summary(summary("a", 5))
     observations.record_summary(summary("b", 6))
     observations.record_summary(summary("a", 7, "Uploading"))
-    assert [observations.next_requested() for _ in range(3)] == ["a", "b", None]
+    assert [observations.pop_request() for _ in range(3)] == ["a", "b", None]
 
 
 def test_a_missing_job_is_reported_once_until_it_exists() -> None:
@@ -140,24 +140,24 @@ def test_a_missing_job_is_reported_once_until_it_exists() -> None:
     observations.add("a", START)
     assert observations.record_missing("a")
     assert not observations.record_missing("a")
-    assert observations.of("a").is_missing
+    assert observations.get("a").is_missing
     assert observations.record_summary(summary("a", 7))
-    assert not observations.of("a").is_missing
+    assert not observations.get("a").is_missing
 
 
 def test_a_job_that_no_complete_listing_has_is_described() -> None:
     observations = watching("a", "b")
     observations.describe_unlisted(frozenset({"a", "theirs"}))
-    assert [observations.next_requested() for _ in range(2)] == ["b", None]
+    assert [observations.pop_request() for _ in range(2)] == ["b", None]
 
 
 def test_who_looks_away_hears_nothing() -> None:
     observations = watching("a")
     observations.record_summary(summary("a", 7))
     observations.drop("a")
-    assert observations.next_requested() is None
+    assert observations.pop_request() is None
     assert not observations.record_summary(summary("a", 8))
-    assert observations.oldest() is None
+    assert observations.find_oldest_creation() is None
 
 
 @given(
@@ -178,12 +178,12 @@ def test_the_latest_state_is_kept_in_every_order_of_responses(news: list[tuple[s
             observations.record_description(description(name, modified, secondary))
         newest[name] = max(newest[name], modified)
         for each, time in newest.items():
-            latest = observations.of(each).latest
+            latest = observations.get(each).latest
             assert latest is not None
             assert latest.modified_at == at(time)
-    waiting = {observations.next_requested() for _ in range(3)}
+    waiting = {observations.pop_request() for _ in range(3)}
     for name, time in newest.items():
-        described = observations.of(name).description
+        described = observations.get(name).description
         assert described is not None
         assert described.modified_at == at(time) or name in waiting
 
@@ -193,16 +193,16 @@ def page(seconds: float | None) -> Page:
 
 
 def test_the_first_listing_reaches_back_to_the_oldest_job() -> None:
-    since = ListingRange().since(START)
+    since = ListingRange().build_filter(START)
     assert (since.modified_after, since.created_after) == (None, START - MAX_CLOCK_DIFFERENCE)
-    assert ListingRange().since(None).created_after is None
+    assert ListingRange().build_filter(None).created_after is None
 
 
 def test_the_next_one_overlaps_the_one_before_by_the_services_own_clock() -> None:
-    since = ListingRange().after(page(100)).since(START)
+    since = ListingRange().advance(page(100)).build_filter(START)
     assert since.modified_after == at(100) - OVERLAP
 
 
 def test_without_the_services_time_everything_is_listed_again() -> None:
-    assert ListingRange(at(50)).after(page(None)) == ListingRange(at(50))
-    assert ListingRange().after(page(None)) == ListingRange()
+    assert ListingRange(at(50)).advance(page(None)) == ListingRange(at(50))
+    assert ListingRange().advance(page(None)) == ListingRange()

@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from muster.clients.aws.threads import MAX_THREADS, Threads
+from muster.clients.aws.threads import MAX_THREADS, ThreadPool
 
 STUCK = """
 import asyncio, threading
-from muster.clients.aws.threads import Threads
+from muster.clients.aws.threads import ThreadPool
 
 async def main():
-    threads = Threads()
+    threads = ThreadPool()
     task = asyncio.create_task(threads.run(threading.Event().wait))
     await asyncio.sleep(0.1)
     task.cancel()
@@ -25,7 +25,7 @@ print("done")
 
 
 async def test_results_and_errors_come_back() -> None:
-    threads = Threads()
+    threads = ThreadPool()
     assert await threads.run(lambda: 7) == 7
     with pytest.raises(ZeroDivisionError):
         await threads.run(lambda: 1 // 0)
@@ -33,7 +33,7 @@ async def test_results_and_errors_come_back() -> None:
 
 
 async def test_no_more_run_at_once_than_allowed_and_all_are_served() -> None:
-    threads = Threads()
+    threads = ThreadPool()
     lock, running, most = threading.Lock(), 0, 0
     is_full = threading.Event()
 
@@ -54,14 +54,14 @@ async def test_no_more_run_at_once_than_allowed_and_all_are_served() -> None:
 
 
 async def test_one_after_the_other_takes_one_thread() -> None:
-    threads = Threads()
+    threads = ThreadPool()
     names = {await threads.run(lambda: threading.current_thread().name) for _ in range(200)}
     threads.close()
     assert len(names) == 1
 
 
 async def test_threads_end_when_they_are_no_longer_needed() -> None:
-    threads = Threads()
+    threads = ThreadPool()
     thread = await threads.run(threading.current_thread)
     threads.close()
     await asyncio.to_thread(thread.join, 10)

@@ -23,7 +23,7 @@ from muster_worker.contract.schema import (
     RankReport,
     Report,
 )
-from muster_worker.contract.wire import max_report_bytes
+from muster_worker.contract.wire import compute_max_report_bytes
 from support.searches import choose_example_count
 
 COLLECTIVE = GroupCollective("g" * MAX_COLLECTIVE_CHARS, "o" * 64, 2**62, "p" * 64, 2**62)
@@ -84,7 +84,7 @@ def test_the_largest_valid_reports_pass(ranks: int, line: str) -> None:
     body = encode_report(full_report(ranks, (line,) * MAX_LAST_LINES))
 
     check_report_size(body, ranks)
-    assert len(body) <= max_report_bytes(ranks)
+    assert len(body) <= compute_max_report_bytes(ranks)
 
 
 @settings(max_examples=choose_example_count(50))

@@ -76,7 +76,7 @@ def test_torchrun_s_first_failure(kind: str, how: str, exit_code: int | None, nu
 
 def line(rank: int, at: float, event: str = Event.PROGRESS, **more: object) -> str:
     value = RankLine(event, f"algo-{rank // 2 + 1}", rank, rank % 2, 4, at=BEGAN + at, started_at=BEGAN + 1)
-    return log_line.write(replace(value, **more))  # type: ignore[arg-type]  # the fields of a line
+    return log_line.format_line(replace(value, **more))  # type: ignore[arg-type]  # the fields of a line
 
 
 def fed(*texts: str, rank_group: RankGroup = RANK_GROUP, at: float = BEGAN + 100) -> RankLog:

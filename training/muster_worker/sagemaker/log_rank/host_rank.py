@@ -24,7 +24,7 @@ class RankPosition:
 
 def find_position(environment: Mapping[str, str]) -> RankPosition:
     """Find the position in the rank's environment and its host's configuration. Raises `ValueError`."""
-    config = _resource_config(environment)
+    config = _read_resource_config(environment)
     # mpirun sends its own host's SM_* variables to all ranks, so prefer the host's file.
     host = str(config.get("current_host") or environment.get("SM_CURRENT_HOST") or socket.gethostname())
     hosts = config.get("hosts")
@@ -43,7 +43,7 @@ def read_position(environment: Mapping[str, str], host: str, hosts: Sequence[str
     return RankPosition(host, hosts.index(host) if host in hosts else 0, 0, len(hosts), 1)
 
 
-def _resource_config(environment: Mapping[str, str]) -> Mapping[str, object]:
+def _read_resource_config(environment: Mapping[str, str]) -> Mapping[str, object]:
     folder = environment.get("SM_INPUT_CONFIG_DIR", "/opt/ml/input/config")
     try:
         with open(os.path.join(folder, "resourceconfig.json"), encoding="utf-8") as file:

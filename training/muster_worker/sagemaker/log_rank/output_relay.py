@@ -76,9 +76,9 @@ class Relay:
         """The last part of the rank's standard error."""
         return self._streams[-1].tail.text
 
-    def last_lines(self) -> Tuple[str, ...]:
+    def read_last_lines(self) -> Tuple[str, ...]:
         """Return the last lines of standard error, or of standard output if standard error is empty."""
-        return self._streams[-1].tail.last_lines() or self._streams[0].tail.last_lines()
+        return self._streams[-1].tail.read_last_lines() or self._streams[0].tail.read_last_lines()
 
     def run(self, stop: int, tick: Callable[[], float]) -> None:
         """Relay until `stop` is readable. Calls `tick` at once, and again after the seconds that it returns."""
@@ -88,7 +88,7 @@ class Relay:
             now = time.monotonic()
             if now >= next_tick_at:
                 next_tick_at = now + tick()
-            ready = self._poll.poll(max(0.0, self._next_wake_at(next_tick_at) - now) * 1000)
+            ready = self._poll.poll(max(0.0, self._compute_wake_time(next_tick_at) - now) * 1000)
             self._copy([reader for reader, _ in ready if reader != stop])
             self._write_incomplete_lines(HOLD_SECONDS)
             self._print_if_possible()
@@ -138,7 +138,7 @@ class Relay:
         if _write(self._first_stream.target, text.encode("ascii", "replace")):
             self._first_stream.at_line_start = True
 
-    def _next_wake_at(self, next_tick_at: float) -> float:
+    def _compute_wake_time(self, next_tick_at: float) -> float:
         """Return the time of the next action if no output arrives."""
         times = [stream.incomplete_since + HOLD_SECONDS for stream in self._open.values() if stream.incomplete_line]
         if self._queued_lines:

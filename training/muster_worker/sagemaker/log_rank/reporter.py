@@ -56,7 +56,7 @@ class LogReporter:
         )
         self._is_started_printed = False
         self._interval = FIRST_INTERVAL_SECONDS
-        self._max_interval = log_line.interval_seconds(position.world)
+        self._max_interval = log_line.compute_interval(position.world)
         # Spread the lines of a host's ranks over time.
         self._offset = FIRST_INTERVAL_SECONDS * position.local_rank / max(1, position.local_world)
         self._read_oom_count = memory_limit.find_counter()
@@ -66,11 +66,11 @@ class LogReporter:
         """Print a line. Returns the seconds until the next one."""
         if not self._is_started_printed:
             self._is_started_printed = True
-            self._relay.print_line(log_line.write(self._line))
+            self._relay.print_line(log_line.format_line(self._line))
             return self._interval + self._offset
         self._oom_count = self._read_oom_count() or 0
-        self._line = self._with_activity(replace(self._with_progress(), event=Event.PROGRESS))
-        self._relay.print_line(log_line.write(self._line))
+        self._line = self._add_activity(replace(self._add_progress(), event=Event.PROGRESS))
+        self._relay.print_line(log_line.format_line(self._line))
         self._interval = min(self._max_interval, 2 * self._interval)
         return self._interval
 
@@ -80,19 +80,21 @@ class LogReporter:
         code = None if number is not None else os.WEXITSTATUS(status)
         has_failed = code != 0
         line = replace(
-            self._with_progress(), event=Event.ENDED, ended_at=ended_at, exit_code=code, signal=number, pid=None
+            self._add_progress(), event=Event.ENDED, ended_at=ended_at, exit_code=code, signal=number, pid=None
         )
         if has_failed:
-            lines = output_relay.make_printable(self._relay.last_lines()[-MAX_LAST_LINES:], log_line.MAX_LINE_CHARS)
+            lines = output_relay.make_printable(
+                self._relay.read_last_lines()[-MAX_LAST_LINES:], log_line.MAX_LINE_CHARS
+            )
             current = activity.describe_error_text(self._relay.error_text)
             line = replace(line, last_lines=lines, activity=current or line.activity)
         if number is not None:
             line = replace(line, rss_bytes=peak_bytes)
         if number == signal.SIGKILL and (self._read_oom_count() or 0) > self._oom_count:
             line = replace(line, reason=EndReason.OOM_KILLED)
-        self._relay.print_last(log_line.write(line))
+        self._relay.print_last(log_line.format_line(line))
 
-    def _with_progress(self) -> RankLine:
+    def _add_progress(self) -> RankLine:
         """Return the line with the current progress and the script's metrics."""
         now = time.time()
         if self._progress_file is None:
@@ -104,16 +106,16 @@ class LogReporter:
             self._line,
             at=now,
             step=current.step,
-            stepped_at=_wall_time(stepped_at, now),
-            first_stepped_at=_wall_time(current.first_stepped_at, now),
-            phase=current.phase_at(time.monotonic()),
-            phase_ended_at=_wall_time(phase_ended_at, now),
-            no_step_reason=progress.find_no_step_reason(current, _command_line(self._line.pid)),
+            stepped_at=_to_wall_time(stepped_at, now),
+            first_stepped_at=_to_wall_time(current.first_stepped_at, now),
+            phase=current.find_phase(time.monotonic()),
+            phase_ended_at=_to_wall_time(phase_ended_at, now),
+            no_step_reason=progress.find_no_step_reason(current, _read_command_line(self._line.pid)),
             activity=None if has_stepped else self._line.activity,
             metrics=dict(current.metrics),
         )
 
-    def _with_activity(self, line: RankLine) -> RankLine:
+    def _add_activity(self, line: RankLine) -> RankLine:
         is_stalled = line.stepped_at is not None and line.at - line.stepped_at >= self._stall_seconds
         if not is_stalled or line.activity is not None or self._progress_file is None:
             return line
@@ -121,12 +123,12 @@ class LogReporter:
         return replace(line, activity=None if dump is None else activity.describe_dump(dump))
 
 
-def _wall_time(at: Optional[float], now: float) -> Optional[float]:
+def _to_wall_time(at: Optional[float], now: float) -> Optional[float]:
     """Convert a time on the monotonic clock to Unix seconds, of which `now` is the current time."""
     return None if at is None else round(now - max(0.0, time.monotonic() - at), 3)
 
 
-def _command_line(pid: Optional[int]) -> List[str]:
+def _read_command_line(pid: Optional[int]) -> List[str]:
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return [os.fsdecode(argument) for argument in file.read().split(b"\0")[:-1]]

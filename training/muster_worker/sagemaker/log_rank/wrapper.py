@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
     folder = _create_folder()
     pipes = _open_pipes()
     try:
-        process = child.start(command, _environment_with_hook(environment, folder), _write_ends(pipes), signal_mask)
+        process = child.start(command, _build_environment(environment, folder), _get_write_ends(pipes), signal_mask)
     except child.CommandRefused as error:
         sys.stderr.write(f"muster: {error}\n")
         sys.stderr.flush()
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
     status = process.wait()
     relay_thread.end(status, process.peak_bytes)
     _remove_folder(folder)
-    child.exit_like(status)
+    child.exit_with_status(status)
 
 
 class _RelayThread:
@@ -97,7 +97,7 @@ def _start_relay(
     try:
         position = host_rank.find_position(environment)
         log_reporter = reporter.LogReporter(
-            relay, position, _progress_path(folder) if folder else None, pid, started_at
+            relay, position, _get_progress_path(folder) if folder else None, pid, started_at
         )
     except ValueError as error:
         sys.stderr.write(f"muster: this process' rank is unknown, so the log has no reports of it: {error!r}\n")
@@ -113,17 +113,17 @@ def _open_pipes() -> List[Tuple[int, int, int]]:
     return [(*os.pipe(), target) for target in targets]
 
 
-def _write_ends(pipes: Sequence[Tuple[int, int, int]]) -> Tuple[int, int]:
+def _get_write_ends(pipes: Sequence[Tuple[int, int, int]]) -> Tuple[int, int]:
     return pipes[0][1], pipes[-1][1]
 
 
-def _environment_with_hook(environment: Mapping[str, str], folder: Optional[str]) -> Mapping[str, str]:
+def _build_environment(environment: Mapping[str, str], folder: Optional[str]) -> Mapping[str, str]:
     archive = os.path.abspath(sys.argv[0])
     restored = _restore_program(environment, archive)
     if folder is None:
         return restored
-    hooked_environment = hook_environment.with_hook(restored, archive, hook_environment.SCOPE_RANK)
-    hooked_environment[hook_environment.PROGRESS] = _progress_path(folder)
+    hooked_environment = hook_environment.add_hook(restored, archive, hook_environment.SCOPE_RANK)
+    hooked_environment[hook_environment.PROGRESS] = _get_progress_path(folder)
     return hooked_environment
 
 
@@ -145,14 +145,14 @@ def _create_folder() -> Optional[str]:
         folder = os.path.join(base or "/var/tmp", f"muster-rank-{os.getpid()}-{time.time_ns()}")  # noqa: S108
         try:
             os.mkdir(folder, 0o700)
-            progress_file.create(_progress_path(folder))
+            progress_file.create(_get_progress_path(folder))
         except OSError:
             continue
         return folder
     return None
 
 
-def _progress_path(folder: str) -> str:
+def _get_progress_path(folder: str) -> str:
     return os.path.join(folder, "progress")
 
 

@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
     from muster_worker.network import hosts  # noqa: PLC0415 - from the archive
 
     sys.path[:] = user_paths
-    processes.end_with_parent(host.parent)
+    processes.terminate_with_parent(host.parent)
     error = hosts.mount_hosts(host.hosts_file, host.name)
     if error is not None:
         sys.stderr.write(f"muster: a training job's hosts need their own /etc/hosts: {error}\n")

@@ -48,36 +48,36 @@ class Arguments:
         """Describe the argument for messages: `PyTorch(role=...)`."""
         return self._template.format(name)
 
-    def value(self, name: str) -> Value:
+    def take_value(self, name: str) -> Value:
         """Return the argument's value; None if the call lacks the argument."""
         return self._unread_arguments.pop(name, None)
 
-    def text(self, name: str) -> str | None:
-        return self._typed_value(name, str)
+    def take_text(self, name: str) -> str | None:
+        return self._take_typed_value(name, str)
 
-    def integer(self, name: str) -> int | None:
-        return self._typed_value(name, int)
+    def take_integer(self, name: str) -> int | None:
+        return self._take_typed_value(name, int)
 
-    def boolean(self, name: str) -> bool | None:
-        return self._typed_value(name, bool)
+    def take_boolean(self, name: str) -> bool | None:
+        return self._take_typed_value(name, bool)
 
-    def text_list(self, name: str) -> list[JSON]:
+    def take_text_list(self, name: str) -> list[JSON]:
         """Return a list of texts; [] if the call lacks the argument."""
-        return [item for item in self.value_list(name) if self._check_type(name, item, str) and isinstance(item, str)]
+        return [item for item in self.take_list(name) if self._check_type(name, item, str) and isinstance(item, str)]
 
-    def value_list(self, name: str) -> list[Value]:
+    def take_list(self, name: str) -> list[Value]:
         """Return a list; [] if the call lacks the argument."""
-        value = self.value(name)
+        value = self.take_value(name)
         return value if value is not None and self._check_type(name, value, list) and isinstance(value, list) else []
 
-    def dictionary(self, name: str) -> dict[str, Value]:
+    def take_dictionary(self, name: str) -> dict[str, Value]:
         """Return a dictionary; {} if the call lacks the argument."""
-        value = self.value(name)
+        value = self.take_value(name)
         return value if value is not None and self._check_type(name, value, dict) and isinstance(value, dict) else {}
 
-    def text_map(self, name: str) -> dict[str, JSON]:
+    def take_text_map(self, name: str) -> dict[str, JSON]:
         """Return a dictionary of texts; {} if the call lacks the argument."""
-        result = self.dictionary(name)
+        result = self.take_dictionary(name)
         for key, item in result.items():
             if not isinstance(item, str):
                 self.problems.add(
@@ -85,10 +85,10 @@ class Arguments:
                 )
         return {key: item for key, item in result.items() if isinstance(item, str)}
 
-    def sdk_object(self, name: str, *class_names: str) -> Arguments | None:
+    def take_object(self, name: str, *class_names: str) -> Arguments | None:
         """Return the arguments of an object of one of the SDK's classes `class_names`; None if it is not one."""
-        value = self.value(name)
-        return None if value is None else nested_arguments(self, name, value, *class_names)
+        value = self.take_value(name)
+        return None if value is None else read_object(self, name, value, *class_names)
 
     def report_unread(self) -> None:
         """Report each unread argument as a problem, because a job has no field for it."""
@@ -96,8 +96,8 @@ class Arguments:
             self.problems.add(self.describe_argument(name), "a job has no field for this argument")
         self._unread_arguments = {}
 
-    def _typed_value(self, name: str, expected_type: type[ScalarType]) -> ScalarType | None:
-        value = self.value(name)
+    def _take_typed_value(self, name: str, expected_type: type[ScalarType]) -> ScalarType | None:
+        value = self.take_value(name)
         return (
             value
             if value is not None and self._check_type(name, value, expected_type) and isinstance(value, expected_type)
@@ -113,7 +113,7 @@ class Arguments:
         return is_expected_type
 
 
-def nested_arguments(parent: Arguments, name: str, value: Value, *class_names: str) -> Arguments | None:
+def read_object(parent: Arguments, name: str, value: Value, *class_names: str) -> Arguments | None:
     """Return the arguments of `value`, which must be an object of one of the SDK's classes `class_names`."""
     if isinstance(value, SdkObject) and value.class_name in class_names:
         return Arguments(f"{value.class_name}({{}}=...)", value.fields, parent.problems)

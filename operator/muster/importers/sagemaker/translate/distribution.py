@@ -58,7 +58,7 @@ def convert_distribution(
 
     `sagemaker_fields` has the estimator's framework and instances. `image` is the user's image.
     """
-    value = arguments.dictionary("distribution")
+    value = arguments.take_dictionary("distribution")
     location = arguments.describe_argument("distribution")
     problems = arguments.problems
     toolkit: dict[str, JSON] = {}
@@ -120,10 +120,10 @@ def _convert_strategy(strategy: str, value: Value, allowed: tuple[str, ...], loc
     for key in value.keys() - set(allowed):
         problems.warn(location, f"muster ignores {key} of {strategy}, as the SDK does{_suggest_name(key, allowed)}")
     settings = Arguments(f"distribution[{strategy!r}][{{!r}}]", {key: value.get(key) for key in allowed}, problems)
-    fields: dict[str, JSON] = {"enabled": settings.boolean("enabled") or False}
-    set_field(fields, "processesPerHost", settings.integer("processes_per_host"))
-    set_field(fields, "customMpiOptions", settings.text("custom_mpi_options"))
-    parameters = settings.dictionary("parameters")
+    fields: dict[str, JSON] = {"enabled": settings.take_boolean("enabled") or False}
+    set_field(fields, "processesPerHost", settings.take_integer("processes_per_host"))
+    set_field(fields, "customMpiOptions", settings.take_text("custom_mpi_options"))
+    parameters = settings.take_dictionary("parameters")
     set_field(
         fields,
         "parameters",

@@ -48,16 +48,16 @@ class EntryPoint:
 
 def convert_entry_point(estimator: str, arguments: Arguments) -> EntryPoint:
     """Convert the estimator's image, entry point and code."""
-    image = arguments.text("image_uri")
+    image = arguments.take_text("image_uri")
     sagemaker_fields: dict[str, JSON] = {}
     set_field(sagemaker_fields, "framework", _convert_framework(estimator, arguments))
     entrypoint, container_arguments = (
-        arguments.text_list("container_entry_point"),
-        arguments.text_list("container_arguments"),
+        arguments.take_text_list("container_entry_point"),
+        arguments.take_text_list("container_arguments"),
     )
     set_field(sagemaker_fields, "containerEntrypoint", entrypoint)
     set_field(sagemaker_fields, "containerArguments", container_arguments)
-    script, folder = arguments.text("entry_point"), arguments.text("source_dir")
+    script, folder = arguments.take_text("entry_point"), arguments.take_text("source_dir")
     code = _convert_code(script, folder, arguments)
     if script is None:
         if estimator != "Estimator":
@@ -88,13 +88,13 @@ def _convert_framework(estimator: str, arguments: Arguments) -> JSON:
         case "Estimator":
             return None
         case "HuggingFace":
-            set_field(framework, "version", arguments.text("transformers_version"))
-            set_field(framework, "pytorchVersion", arguments.text("pytorch_version"))
-            set_field(framework, "tensorflowVersion", arguments.text("tensorflow_version"))
+            set_field(framework, "version", arguments.take_text("transformers_version"))
+            set_field(framework, "pytorchVersion", arguments.take_text("pytorch_version"))
+            set_field(framework, "tensorflowVersion", arguments.take_text("tensorflow_version"))
         case _:
-            set_field(framework, "version", arguments.text("framework_version"))
-    set_field(framework, "pythonVersion", arguments.text("py_version"))
-    model_dir = arguments.value("model_dir") if estimator == "TensorFlow" else None
+            set_field(framework, "version", arguments.take_text("framework_version"))
+    set_field(framework, "pythonVersion", arguments.take_text("py_version"))
+    model_dir = arguments.take_value("model_dir") if estimator == "TensorFlow" else None
     if isinstance(model_dir, str):
         framework["modelDir"] = model_dir
     elif model_dir is False:
@@ -109,8 +109,8 @@ def _convert_framework(estimator: str, arguments: Arguments) -> JSON:
 def _convert_code(
     script: str | None, folder: str | None, arguments: Arguments
 ) -> Mapping[str, JSON] | LocalCode | None:
-    dependencies = tuple(str(name) for name in arguments.text_list("dependencies"))
-    git = arguments.dictionary("git_config")
+    dependencies = tuple(str(name) for name in arguments.take_text_list("dependencies"))
+    git = arguments.take_dictionary("git_config")
     if script is None:
         for name, value in (("source_dir", folder), ("dependencies", dependencies), ("git_config", git)):
             if value:

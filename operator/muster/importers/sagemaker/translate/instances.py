@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from muster.api.document import JSON
-from muster.importers.sagemaker.translate.arguments import Arguments, describe_value, nested_arguments, set_field
+from muster.importers.sagemaker.translate.arguments import Arguments, describe_value, read_object, set_field
 from muster.importers.sagemaker.translate.distribution import convert_plain_value
 from muster.importers.sagemaker.translate.recording import Value
 
@@ -26,13 +26,13 @@ _TOGGLES: dict[bool | None, str | None] = {True: "Enabled", False: "Disabled", N
 
 def convert_nodes(arguments: Arguments) -> tuple[JSON, dict[str, JSON]]:
     """Return the number of nodes, and the fields for their instance types."""
-    count, instance_type = arguments.integer("instance_count"), arguments.text("instance_type")
+    count, instance_type = arguments.take_integer("instance_count"), arguments.take_text("instance_type")
     if instance_type in _LOCAL_MODE_TYPES:
         message = (
             "muster can't import local mode; set an instance type of SageMaker, and run the job here with `muster run`"
         )
         arguments.problems.add(arguments.describe_argument("instance_type"), f"found {instance_type}: {message}")
-    groups = [group for value in arguments.value_list("instance_groups") for group in _convert_group(arguments, value)]
+    groups = [group for value in arguments.take_list("instance_groups") for group in _convert_group(arguments, value)]
     if not groups:
         return count, {"instanceType": instance_type} if instance_type is not None else {}
     for name, value in (("instance_count", count), ("instance_type", instance_type)):
@@ -50,10 +50,10 @@ def convert_nodes(arguments: Arguments) -> tuple[JSON, dict[str, JSON]]:
 def convert_instances(arguments: Arguments) -> dict[str, JSON]:
     """Convert the disks, the warm pool, the training plan, and the placement on UltraServers."""
     fields: dict[str, JSON] = {}
-    set_field(fields, "volumeSizeGb", _omit_default(arguments.integer("volume_size"), _DEFAULT_VOLUME_GB))
-    set_field(fields, "volumeKmsKey", arguments.text("volume_kms_key"))
-    set_field(fields, "keepAliveSeconds", arguments.integer("keep_alive_period_in_seconds"))
-    set_field(fields, "trainingPlanArn", arguments.text("training_plan"))
+    set_field(fields, "volumeSizeGb", _omit_default(arguments.take_integer("volume_size"), _DEFAULT_VOLUME_GB))
+    set_field(fields, "volumeKmsKey", arguments.take_text("volume_kms_key"))
+    set_field(fields, "keepAliveSeconds", arguments.take_integer("keep_alive_period_in_seconds"))
+    set_field(fields, "trainingPlanArn", arguments.take_text("training_plan"))
     set_field(fields, "placement", convert_placement(arguments))
     return fields
 
@@ -61,15 +61,15 @@ def convert_instances(arguments: Arguments) -> dict[str, JSON]:
 def convert_limits(arguments: Arguments) -> dict[str, JSON]:
     """Convert the time limits and retries."""
     fields: dict[str, JSON] = {}
-    set_field(fields, "maxRunSeconds", _omit_default(arguments.integer("max_run"), _DEFAULT_RUN_SECONDS))
-    spot, max_wait = arguments.boolean("use_spot_instances"), arguments.integer("max_wait")
+    set_field(fields, "maxRunSeconds", _omit_default(arguments.take_integer("max_run"), _DEFAULT_RUN_SECONDS))
+    spot, max_wait = arguments.take_boolean("use_spot_instances"), arguments.take_integer("max_wait")
     if spot:
         fields["spot"] = {"maxWaitSeconds": max_wait} if max_wait else {}
     elif max_wait:
         arguments.problems.add(
             arguments.describe_argument("max_wait"), "SageMaker accepts this only with use_spot_instances=True"
         )
-    attempts = arguments.integer("max_retry_attempts")
+    attempts = arguments.take_integer("max_retry_attempts")
     set_field(fields, "retry", {"attempts": attempts} if attempts is not None else None)
     return fields
 
@@ -77,14 +77,14 @@ def convert_limits(arguments: Arguments) -> dict[str, JSON]:
 def convert_network(arguments: Arguments) -> dict[str, JSON]:
     """Convert the VPC, the encryption and the network isolation."""
     fields: dict[str, JSON] = {}
-    subnets, groups = arguments.text_list("subnets"), arguments.text_list("security_group_ids")
+    subnets, groups = arguments.take_text_list("subnets"), arguments.take_text_list("security_group_ids")
     if bool(subnets) != bool(groups):
         arguments.problems.add(
             arguments.describe_argument("subnets"), "subnets and security_group_ids must be set together"
         )
     set_field(fields, "vpc", {"subnets": subnets, "securityGroupIds": groups} if subnets else None)
-    set_field(fields, "encryptInterContainerTraffic", arguments.boolean("encrypt_inter_container_traffic") or None)
-    set_field(fields, "networkIsolation", arguments.boolean("enable_network_isolation") or None)
+    set_field(fields, "encryptInterContainerTraffic", arguments.take_boolean("encrypt_inter_container_traffic") or None)
+    set_field(fields, "networkIsolation", arguments.take_boolean("enable_network_isolation") or None)
     return fields
 
 
@@ -98,13 +98,13 @@ def convert_switches(arguments: Arguments) -> dict[str, JSON]:
     }
     fields: dict[str, JSON] = {}
     for field, name in names.items():
-        set_field(fields, field, _TOGGLES[arguments.boolean(name)])
+        set_field(fields, field, _TOGGLES[arguments.take_boolean(name)])
     return fields
 
 
 def convert_tags(arguments: Arguments) -> dict[str, JSON]:
     """Convert the tags, which are a dictionary or a list of keys and values."""
-    value = arguments.value("tags")
+    value = arguments.take_value("tags")
     result: dict[str, JSON] = {}
     match value:
         case None:
@@ -128,20 +128,20 @@ def convert_tags(arguments: Arguments) -> dict[str, JSON]:
 
 
 def _convert_group(arguments: Arguments, value: Value) -> list[dict[str, JSON]]:
-    settings = nested_arguments(arguments, "instance_groups", value, "InstanceGroup")
+    settings = read_object(arguments, "instance_groups", value, "InstanceGroup")
     if settings is None:
         return []
     group: dict[str, JSON] = {}
-    set_field(group, "name", settings.text("instance_group_name"))
-    set_field(group, "instanceType", settings.text("instance_type"))
-    set_field(group, "instanceCount", settings.integer("instance_count"))
+    set_field(group, "name", settings.take_text("instance_group_name"))
+    set_field(group, "instanceType", settings.take_text("instance_type"))
+    set_field(group, "instanceCount", settings.take_integer("instance_count"))
     return [group]
 
 
 def convert_placement(arguments: Arguments) -> JSON:
     """Convert the placement of the instances on UltraServers."""
     name = "instance_placement_config"
-    values = arguments.dictionary(name)
+    values = arguments.take_dictionary(name)
     result = values.get(_SPECIFICATIONS, [])
     servers = result if isinstance(result, list) else [result]
     others = _convert_entries(

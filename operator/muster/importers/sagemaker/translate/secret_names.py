@@ -11,7 +11,7 @@ from muster.importers.sagemaker.translate.arguments import Problems
 _SECRET = re.compile(r"(?i)(^|[_-])(token|secret|password|passwd|credentials?|api[_-]?key|access[_-]?key)($|[_-])")
 
 
-def warn_of_secrets(spec: Mapping[str, JSON], problems: Problems) -> None:
+def warn_about_secrets(spec: Mapping[str, JSON], problems: Problems) -> None:
     """Warn about variables and hyperparameters whose names suggest secrets."""
     env, hyperparameters = spec.get("env"), spec.get("hyperparameters")
     variables = [item.get("name") for item in env if isinstance(item, dict)] if isinstance(env, list) else []

@@ -27,9 +27,9 @@ class AccountOptions:
     account: str | None
     role: str | None
 
-    def role_arn(self, arguments: Arguments) -> str | None:
+    def find_role_arn(self, arguments: Arguments) -> str | None:
         """Return the ARN of the script's role. A name without slashes means a role without a path."""
-        role = arguments.text("role") or self.role
+        role = arguments.take_text("role") or self.role
         if role is None:
             arguments.problems.add(arguments.describe_argument("role"), "is missing: set --role ARN")
             return None
@@ -41,14 +41,14 @@ class AccountOptions:
                 f"found the name {role}: set --aws-account NUMBER, or write its ARN",
             )
             return None
-        arn = f"arn:{_partition(self.region or '')}:iam::{self.account}:role/{role}"
+        arn = f"arn:{_find_partition(self.region or '')}:iam::{self.account}:role/{role}"
         arguments.problems.warn(
             arguments.describe_argument("role"), f"muster uses {arn} for {role}; if the role has a path, write its ARN"
         )
         return arn
 
 
-def _partition(region: str) -> str:
+def _find_partition(region: str) -> str:
     if region.startswith("cn-"):
         return "aws-cn"
     return "aws-us-gov" if region.startswith("us-gov-") else "aws"

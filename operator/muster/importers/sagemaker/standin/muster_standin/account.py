@@ -34,7 +34,7 @@ def _require_option(value: str | None, caller: str, name: str, option: str) -> s
     return value
 
 
-def partition(region: str) -> str:
+def find_partition(region: str) -> str:
     """Return the AWS partition of a region, as in ARNs."""
     if region.startswith("cn-"):
         return "aws-cn"

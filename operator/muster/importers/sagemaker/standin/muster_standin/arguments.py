@@ -5,26 +5,28 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 
-from .errors import Unsupported
+from .errors import UnsupportedOperation
 
 
 def bind_arguments(
     callable_name: str, names: Sequence[str], positional: Sequence[object], keywords: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return the arguments by name. Raises `Unsupported` for unknown names.
+    """Return the arguments by name. Raises `UnsupportedOperation` for unknown names.
 
     `callable_name` is the name of the called function or class, for messages. `names` are its parameters in order.
     """
     if len(positional) > len(names):
-        raise Unsupported(
+        raise UnsupportedOperation(
             f"{callable_name}(): found {len(positional)} positional arguments; at most {len(names)} are allowed"
         )
     arguments: dict[str, object] = dict(zip(names, positional))
     for name, value in keywords.items():
         if name not in names:
-            raise Unsupported(f"{callable_name}({name}=...): there is no such argument{_suggest_name(name, names)}")
+            raise UnsupportedOperation(
+                f"{callable_name}({name}=...): there is no such argument{_suggest_name(name, names)}"
+            )
         if name in arguments:
-            raise Unsupported(f"{callable_name}({name}=...): set twice")
+            raise UnsupportedOperation(f"{callable_name}({name}=...): set twice")
         arguments[name] = value
     return arguments
 

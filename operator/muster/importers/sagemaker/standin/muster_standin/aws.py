@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .account import partition
+from .account import find_partition
 from .arguments import bind_arguments
-from .errors import Unsupported
-from .state import current_state
-from .unknown import Unknown
+from .errors import UnsupportedOperation
+from .state import get_state
+from .unknown import UnknownValue
 
 _SESSION_PARAMETERS = (
     "aws_access_key_id",
@@ -30,18 +30,18 @@ class BotoSession:
 
     @property
     def region_name(self) -> str:
-        return self.configured_region or current_state().account_options.require_region("boto3.Session().region_name")
+        return self.configured_region or get_state().account_options.require_region("boto3.Session().region_name")
 
-    def client(self, service_name: str, *_: object, **__: object) -> Sts | Iam | Unknown:
+    def client(self, service_name: str, *_: object, **__: object) -> Sts | Iam | UnknownValue:
         return client(service_name)
 
-    def resource(self, service_name: str, *_: object, **__: object) -> Unknown:
-        return current_state().unknown(f"boto3.resource({service_name!r})")
+    def resource(self, service_name: str, *_: object, **__: object) -> UnknownValue:
+        return get_state().create_unknown(f"boto3.resource({service_name!r})")
 
-    def __getattr__(self, name: str) -> Unknown:
+    def __getattr__(self, name: str) -> UnknownValue:
         if name.startswith("__"):
             raise AttributeError(name)
-        return current_state().unknown(f"boto3.Session().{name}")
+        return get_state().create_unknown(f"boto3.Session().{name}")
 
 
 class Sts:
@@ -49,52 +49,52 @@ class Sts:
 
     def get_caller_identity(self) -> dict[str, object]:
         call = "sts.get_caller_identity()"
-        identity: dict[str, object] = {"Account": current_state().account_options.require_account(call)}
-        identity["Arn"] = current_state().account_options.role or current_state().unknown(f"{call}['Arn']")
-        identity["UserId"] = current_state().unknown(f"{call}['UserId']")
+        identity: dict[str, object] = {"Account": get_state().account_options.require_account(call)}
+        identity["Arn"] = get_state().account_options.role or get_state().create_unknown(f"{call}['Arn']")
+        identity["UserId"] = get_state().create_unknown(f"{call}['UserId']")
         return identity
 
-    def __getattr__(self, name: str) -> Unknown:
+    def __getattr__(self, name: str) -> UnknownValue:
         if name.startswith("__"):
             raise AttributeError(name)
-        return current_state().unknown(f"boto3.client('sts').{name}")
+        return get_state().create_unknown(f"boto3.client('sts').{name}")
 
 
 class Iam:
     """Replaces the client of AWS IAM, with which notebooks look up a role's ARN."""
 
     def get_role(self, *, RoleName: str) -> dict[str, dict[str, str]]:  # noqa: N803 - boto3's name
-        return {"Role": {"RoleName": RoleName, "Arn": role_arn(RoleName)}}
+        return {"Role": {"RoleName": RoleName, "Arn": build_role_arn(RoleName)}}
 
-    def __getattr__(self, name: str) -> Unknown:
+    def __getattr__(self, name: str) -> UnknownValue:
         if name.startswith("__"):
             raise AttributeError(name)
-        return current_state().unknown(f"boto3.client('iam').{name}")
+        return get_state().create_unknown(f"boto3.client('iam').{name}")
 
 
-def client(service_name: str, *_: object, **__: object) -> Sts | Iam | Unknown:
+def client(service_name: str, *_: object, **__: object) -> Sts | Iam | UnknownValue:
     """Replaces boto3.client."""
     if service_name == "sts":
         return Sts()
     if service_name == "iam":
         return Iam()
-    return current_state().unknown(f"boto3.client({service_name!r})")
+    return get_state().create_unknown(f"boto3.client({service_name!r})")
 
 
-def resource(service_name: str, *_: object, **__: object) -> Unknown:
+def resource(service_name: str, *_: object, **__: object) -> UnknownValue:
     """Replaces boto3.resource."""
-    return current_state().unknown(f"boto3.resource({service_name!r})")
+    return get_state().create_unknown(f"boto3.resource({service_name!r})")
 
 
-def role_arn(role: str) -> str:
+def build_role_arn(role: str) -> str:
     """Return the ARN of a role. A name without slashes means a role without a path."""
     if "/" in role:
         return role
-    options = current_state().account_options
+    options = get_state().account_options
     account, region = options.require_account(f"the role {role}"), options.require_region(f"the role {role}")
-    arn = f"arn:{partition(region)}:iam::{account}:role/{role}"
+    arn = f"arn:{find_partition(region)}:iam::{account}:role/{role}"
     if arn != options.role:
-        current_state().recorder.warn(f"muster uses {arn} for the role {role}; if the role has a path, write its ARN")
+        get_state().recorder.warn(f"muster uses {arn} for the role {role}; if the role has a path, write its ARN")
     return arn
 
 
@@ -107,7 +107,7 @@ class NoCredentialsError(Exception):
 
 
 def reject_local_mode(*_: object, **__: object) -> object:
-    """Raise `Unsupported`, because muster can't import jobs in local mode."""
-    raise Unsupported(
+    """Raise `UnsupportedOperation`, because muster can't import jobs in local mode."""
+    raise UnsupportedOperation(
         "local mode runs containers on this machine: import the job for SageMaker and use `muster run` to run it here"
     )

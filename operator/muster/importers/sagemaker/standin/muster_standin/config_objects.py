@@ -32,6 +32,6 @@ class ConfigObject:
         vars(self)["_arguments"].update(bind_arguments(type(self).__name__, self.names, (), {name: value}))
 
 
-def config_class(name: str, names: Sequence[str], *, positional: bool) -> type[ConfigObject]:
+def create_config_class(name: str, names: Sequence[str], *, positional: bool) -> type[ConfigObject]:
     """Create the class `name`, whose parameters are `names` in this order."""
     return type(name, (ConfigObject,), {"names": tuple(names), "positional": positional})

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-RAISED_ERRORS: list[Unsupported] = []
+RAISED_ERRORS: list[UnsupportedOperation] = []
 """All errors raised so far. Even if the script catches an error, a job is missing."""
 
 
-class Unsupported(Exception):
+class UnsupportedOperation(Exception):
     """The script uses an operation that a job's file can't express. The message has the remedy."""
 
     def __init__(self, message: str) -> None:
@@ -21,7 +21,7 @@ class MissingOption(ValueError):
     """
 
 
-class Forbidden(PermissionError):
+class ForbiddenOperation(PermissionError):
     """The script, or one of its libraries, tried to open a connection or start a program.
 
     This is an OSError like a network failure, so libraries with a fallback continue.

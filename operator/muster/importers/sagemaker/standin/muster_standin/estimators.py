@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from .arguments import bind_arguments
-from .errors import Unsupported
+from .errors import UnsupportedOperation
 from .session import Session
-from .state import current_state
+from .state import get_state
 from .training import TrainingJob, check_session, describe_session
-from .unknown import Unknown
+from .unknown import UnknownValue
 from .values import encode
 
 _BASE_PARAMETERS = (
@@ -79,17 +79,15 @@ class Estimator:
     _hyperparameters: dict[str, object]
 
     def __init__(self, *positional: object, **keywords: object) -> None:
-        names = self.parameters()
+        names = self.list_parameters()
         current = {_SDK_1_NAMES.get(name, name): value for name, value in keywords.items()}
         for old_name in keywords.keys() & _SDK_1_NAMES.keys():
-            current_state().recorder.warn(
-                f"{self.class_name}({old_name}=...): SDK 2's name is {_SDK_1_NAMES[old_name]}"
-            )
+            get_state().recorder.warn(f"{self.class_name}({old_name}=...): SDK 2's name is {_SDK_1_NAMES[old_name]}")
         arguments = bind_arguments(self.class_name, names, positional, current)
         check_session(self.class_name, arguments.get("sagemaker_session"))
         hyperparameters = arguments.pop("hyperparameters", None)
         if hyperparameters is not None and not isinstance(hyperparameters, dict):
-            raise Unsupported(f"{self.class_name}(hyperparameters=...): a dictionary is expected")
+            raise UnsupportedOperation(f"{self.class_name}(hyperparameters=...): a dictionary is expected")
         vars(self).update(
             _names=names,
             _arguments=arguments,
@@ -99,7 +97,7 @@ class Estimator:
         )
 
     @classmethod
-    def parameters(cls) -> tuple[str, ...]:
+    def list_parameters(cls) -> tuple[str, ...]:
         """Return the names of all parameters, beginning with the positional parameters."""
         return (
             *cls.positional_parameters,
@@ -117,20 +115,20 @@ class Estimator:
             return self._arguments.setdefault(name, Session())
         if name in self._names:
             return self._arguments.get(name, _DEFAULTS.get(name))
-        return current_state().unknown(f"{self.class_name}.{name}")
+        return get_state().create_unknown(f"{self.class_name}.{name}")
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self._names and name != "hyperparameters":
             self._arguments[name] = value
             return
         if name not in vars(self):
-            current_state().recorder.warn(f"{self.class_name}.{name} = ... has no effect: SDK 2 has no such attribute")
+            get_state().recorder.warn(f"{self.class_name}.{name} = ... has no effect: SDK 2 has no such attribute")
         vars(self)[name] = value
 
     @classmethod
-    def attach(cls, *_: object, **__: object) -> Unknown:
+    def attach(cls, *_: object, **__: object) -> UnknownValue:
         """Return an unknown value, because muster does not import a training job that exists already."""
-        return current_state().unknown(f"{cls.class_name}.attach()")
+        return get_state().create_unknown(f"{cls.class_name}.attach()")
 
     def set_hyperparameters(self, **hyperparameters: object) -> None:
         """Add hyperparameters."""
@@ -145,7 +143,7 @@ class Estimator:
 
     def training_image_uri(self) -> object:
         """Return the training image, for scripts that read it."""
-        return self._arguments.get("image_uri") or current_state().unknown(f"{self.class_name}.training_image_uri()")
+        return self._arguments.get("image_uri") or get_state().create_unknown(f"{self.class_name}.training_image_uri()")
 
     def fit(
         self,
@@ -168,7 +166,7 @@ class Estimator:
             "call": encoded_call,
             "session": describe_session(session),
         }
-        current_state().recorder.send("fit", record)
+        get_state().recorder.send("fit", record)
         name = str(job_name or arguments.get("base_job_name") or "")
         job = TrainingJob(self.class_name, name)
         vars(self)["latest_training_job"] = job

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from .arguments import bind_arguments
 from .aws import BotoSession
-from .config_objects import ConfigObject, config_class
-from .errors import Unsupported
-from .state import current_state
-from .unknown import Unknown
+from .config_objects import ConfigObject, create_config_class
+from .errors import UnsupportedOperation
+from .state import get_state
+from .unknown import UnknownValue
 
 _PROFILE_PARAMETERS = ("start_step", "num_steps", "start_unix_time", "duration", "profile_default_steps")
 
@@ -54,15 +54,15 @@ _RULE_PARAMETERS = (
 )  # fmt: skip
 
 INPUTS: dict[str, type[ConfigObject]] = {
-    name: config_class(name, fields, positional=True) for name, fields in _INPUT_PARAMETERS.items()
+    name: create_config_class(name, fields, positional=True) for name, fields in _INPUT_PARAMETERS.items()
 }
 DEBUGGER: dict[str, type[ConfigObject]] = {
-    name: config_class(name, fields, positional=True) for name, fields in _DEBUGGER_PARAMETERS.items()
+    name: create_config_class(name, fields, positional=True) for name, fields in _DEBUGGER_PARAMETERS.items()
 }
-TrainingCompilerConfig = config_class("TrainingCompilerConfig", ("enabled", "debug"), positional=True)
+TrainingCompilerConfig = create_config_class("TrainingCompilerConfig", ("enabled", "debug"), positional=True)
 
-CustomRule = config_class("Rule", _RULE_PARAMETERS, positional=True)
-CustomProfilerRule = config_class("ProfilerRule", (*_RULE_PARAMETERS[:8], "rule_parameters"), positional=True)
+CustomRule = create_config_class("Rule", _RULE_PARAMETERS, positional=True)
+CustomProfilerRule = create_config_class("ProfilerRule", (*_RULE_PARAMETERS[:8], "rule_parameters"), positional=True)
 
 
 class Rule:
@@ -76,8 +76,8 @@ class Rule:
         return cls._custom(*positional, **keywords)
 
     @classmethod
-    def sagemaker(cls, *_: object, **__: object) -> Unknown:
-        raise Unsupported(
+    def sagemaker(cls, *_: object, **__: object) -> UnknownValue:
+        raise UnsupportedOperation(
             f"{cls.__name__}.sagemaker(...): the package smdebug_rulesconfig defines the built-in rules; "
             f"write the rule under spec.sagemaker.{cls._field}.rules, with the parameter rule_to_invoke"
         )
@@ -104,8 +104,8 @@ def retrieve(framework: str, region: str | None = None, *positional: object, **k
     arguments = bind_arguments("image_uris.retrieve", RETRIEVE, positional, keywords)
     scope = arguments.get("image_scope")
     if scope not in {None, "training"}:
-        return str(current_state().unknown(f"image_uris.retrieve({framework!r}, image_scope={scope!r})"))
+        return str(get_state().create_unknown(f"image_uris.retrieve({framework!r}, image_scope={scope!r})"))
     selected = {name: str(value) for name, value in arguments.items() if value is not None}
-    return current_state().recorder.ask(
+    return get_state().recorder.ask(
         "image", {"framework": framework, "region": region or BotoSession().region_name, **selected}
     )

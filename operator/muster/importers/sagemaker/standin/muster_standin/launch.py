@@ -14,12 +14,12 @@ from typing import TypedDict
 
 from . import modules, sandbox, state
 from .account import AccountOptions
-from .errors import RAISED_ERRORS, Forbidden, MissingOption, Unsupported
+from .errors import RAISED_ERRORS, ForbiddenOperation, MissingOption, UnsupportedOperation
 from .recorder import Recorder
-from .unknown import Unknown
+from .unknown import UnknownValue
 
 
-class Part(TypedDict):
+class ScriptPart(TypedDict):
     """The Python code of a script or of a notebook's cell."""
 
     name: str
@@ -29,7 +29,7 @@ class Part(TypedDict):
 class Request(TypedDict):
     """The script to run, and the user's AWS options."""
 
-    parts: list[Part]
+    parts: list[ScriptPart]
     folder: str
     arguments: list[str]
     region: str | None
@@ -94,7 +94,11 @@ def _describe_failure(problem: BaseException, names: list[str]) -> dict[str, obj
     last_frame = script_frames[-1] if script_frames else None
     location = f"{last_frame.filename}:{last_frame.lineno}" if last_frame else _locate_syntax_error(problem)
     missing_module = problem.name if isinstance(problem, ModuleNotFoundError) else None
-    message = str(problem) if isinstance(problem, (Forbidden, MissingOption, Unsupported)) else _describe_error(problem)
+    message = (
+        str(problem)
+        if isinstance(problem, (ForbiddenOperation, MissingOption, UnsupportedOperation))
+        else _describe_error(problem)
+    )
     return {"at": location, "message": message, "missing": missing_module}
 
 
@@ -121,22 +125,22 @@ class Notebook:
         """Run the magic of a cell that begins with `%%magic line`."""
         if magic == "writefile":
             *options, path = line.split()
-            state.current_state().notebook_files.add(Path(path).resolve())
-            state.current_state().recorder.send("file", {"path": path, "append": "-a" in options, "text": cell})
+            state.get_state().notebook_files.add(Path(path).resolve())
+            state.get_state().recorder.send("file", {"path": path, "append": "-a" in options, "text": cell})
             return
-        self._warn_of_skipped(f"%%{magic} {line}")
+        self._warn_about_skip(f"%%{magic} {line}")
 
     def run_line_magic(self, magic: str, line: str, *_: object) -> None:
         """Run `%magic line`."""
-        self._warn_of_skipped(f"%{magic} {line}")
+        self._warn_about_skip(f"%{magic} {line}")
 
     def system(self, command: str) -> None:
         """Run `!command`."""
-        self._warn_of_skipped(f"!{command}")
+        self._warn_about_skip(f"!{command}")
 
-    def getoutput(self, command: str) -> Unknown:
+    def getoutput(self, command: str) -> UnknownValue:
         """Run `x = !command`."""
-        return state.current_state().unknown(f"!{command}")
+        return state.get_state().create_unknown(f"!{command}")
 
-    def _warn_of_skipped(self, text: str) -> None:
-        state.current_state().recorder.warn(f"{text.strip()} is skipped")
+    def _warn_about_skip(self, text: str) -> None:
+        state.get_state().recorder.warn(f"{text.strip()} is skipped")

@@ -10,20 +10,20 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 
 from . import aws, estimators, inputs, session, trainer
-from .errors import Unsupported
-from .state import current_state
+from .errors import UnsupportedOperation
+from .state import get_state
 
 _REPLACED_PACKAGES = ("boto3", "botocore", "sagemaker", "sagemaker_core")
 
 
-def _base_name(base: str, *_: object, **__: object) -> str:
+def _name_from_base(base: str, *_: object, **__: object) -> str:
     # The SDK appends the time. Here it would change the job's file with each import.
     return base
 
 
 _SESSION = {"Session": session.Session, "get_execution_role": session.get_execution_role}
 _S3 = {"S3Uploader": session.S3Uploader, "s3_path_join": session.s3_path_join}
-_NAMES = {"name_from_base": _base_name, "unique_name_from_base": _base_name}
+_NAMES = {"name_from_base": _name_from_base, "unique_name_from_base": _name_from_base}
 _IMAGES = {"retrieve": inputs.retrieve}
 _GENERIC = {"Estimator": estimators.Estimator, "Framework": estimators.Framework}
 _PYTORCH = {"PyTorch": estimators.PyTorch, "TrainingCompilerConfig": inputs.TrainingCompilerConfig}
@@ -88,7 +88,7 @@ class StandInModule(ModuleType):
         if f"{self.__name__}.{name}" in _CONTENT:
             # `sagemaker.pytorch.PyTorch` works after `import sagemaker`, because the SDK imports its own modules.
             return importlib.import_module(f"{self.__name__}.{name}")
-        return current_state().unknown(f"{self.__name__}.{name}")
+        return get_state().create_unknown(f"{self.__name__}.{name}")
 
 
 class StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -103,7 +103,7 @@ class StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if fullname.partition(".")[0] not in _REPLACED_PACKAGES:
             return None
         if fullname.startswith("sagemaker.workflow"):
-            raise Unsupported(
+            raise UnsupportedOperation(
                 f"{fullname}: muster can't import pipelines, because a job's file has only one training job"
             )
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)

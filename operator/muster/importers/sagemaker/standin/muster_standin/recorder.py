@@ -8,7 +8,7 @@ import threading
 from collections.abc import Collection, Mapping
 from typing import TextIO
 
-from .errors import Unsupported
+from .errors import UnsupportedOperation
 
 
 class Recorder:
@@ -40,12 +40,12 @@ class Recorder:
             self.send("warning", {"message": message})
 
     def ask(self, question: str, arguments: Mapping[str, object]) -> str:
-        """Return muster's answer. Raises `Unsupported` with the reason if muster has no answer."""
+        """Return muster's answer. Raises `UnsupportedOperation` with the reason if muster has no answer."""
         with self._question_lock:
             self.send("question", {"question": question, "arguments": arguments})
             answer = json.loads(self._answers.readline())
         if "text" not in answer:
-            raise Unsupported(answer["problem"])
+            raise UnsupportedOperation(answer["problem"])
         return str(answer["text"])
 
     def locate_line(self) -> str:

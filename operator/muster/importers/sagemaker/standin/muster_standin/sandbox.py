@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from .errors import Forbidden
+from .errors import ForbiddenOperation
 
 _NETWORK_EVENTS = frozenset(
     {
@@ -44,16 +44,16 @@ _CLONE_NEWNET = 0x40000000
 def install() -> None:
     """Install the sandbox for the rest of the process."""
     _enter_network_namespace()
-    sys.addaudithook(_audit)
+    sys.addaudithook(_check_audit_event)
 
 
-def _audit(event: str, arguments: tuple[object, ...]) -> None:
+def _check_audit_event(event: str, arguments: tuple[object, ...]) -> None:
     if event in _NETWORK_EVENTS:
-        raise Forbidden(
+        raise ForbiddenOperation(
             f"`muster import` does not let a launch script use the network ({event}{_describe_arguments(arguments)})"
         )
     if event in _PROGRAM_EVENTS:
-        raise Forbidden(
+        raise ForbiddenOperation(
             f"`muster import` does not let a launch script start a program ({event}{_describe_arguments(arguments)}); "
             "pass the value that the script needs, for example with --env NAME=VALUE"
         )

@@ -7,10 +7,10 @@ import shlex
 from pathlib import Path
 
 from .arguments import bind_arguments
-from .aws import BotoSession, role_arn
-from .errors import Unsupported
-from .state import current_state
-from .unknown import Unknown
+from .aws import BotoSession, build_role_arn
+from .errors import UnsupportedOperation
+from .state import get_state
+from .unknown import UnknownValue
 
 PARAMETERS = (
     "boto_session",
@@ -33,9 +33,11 @@ class Session:
         arguments = bind_arguments("sagemaker.Session", PARAMETERS, positional, keywords)
         boto = arguments.get("boto_session")
         if boto is not None and not isinstance(boto, BotoSession):
-            raise Unsupported("sagemaker.Session(boto_session=...): a boto3.Session() is expected")
+            raise UnsupportedOperation("sagemaker.Session(boto_session=...): a boto3.Session() is expected")
         if arguments.get("sagemaker_config"):
-            raise Unsupported("sagemaker.Session(sagemaker_config=...): set its values in the script's estimators")
+            raise UnsupportedOperation(
+                "sagemaker.Session(sagemaker_config=...): set its values in the script's estimators"
+            )
         self.boto_session = boto or BotoSession()
         self.configured_bucket = _to_text(arguments.get("default_bucket"))
         self.default_bucket_prefix = _to_text(arguments.get("default_bucket_prefix"))
@@ -49,17 +51,17 @@ class Session:
         caller = "session.default_bucket()"
         return (
             self.configured_bucket
-            or f"sagemaker-{self.boto_region_name}-{current_state().account_options.require_account(caller)}"
+            or f"sagemaker-{self.boto_region_name}-{get_state().account_options.require_account(caller)}"
         )
 
     def account_id(self) -> str:
-        return current_state().account_options.require_account("session.account_id()")
+        return get_state().account_options.require_account("session.account_id()")
 
     def get_caller_identity_arn(self) -> str:
-        return current_state().account_options.require_role("session.get_caller_identity_arn()")
+        return get_state().account_options.require_role("session.get_caller_identity_arn()")
 
     def expand_role(self, role: str) -> str:
-        return role_arn(role)
+        return build_role_arn(role)
 
     def upload_data(
         self,
@@ -75,27 +77,27 @@ class Session:
             bucket, key_prefix = self.default_bucket(), "/".join(filter(None, (self.default_bucket_prefix, key_prefix)))
         uri = f"s3://{bucket}/{key_prefix}"
         if _is_folder(path):
-            _warn_of_upload(path, f"aws s3 cp --recursive {shlex.quote(path)} {shlex.quote(uri)}")
+            _warn_about_upload(path, f"aws s3 cp --recursive {shlex.quote(path)} {shlex.quote(uri)}")
             return uri
         uri = f"{uri}/{Path(path).name}"
-        _warn_of_upload(path, f"aws s3 cp {shlex.quote(path)} {shlex.quote(uri)}")
+        _warn_about_upload(path, f"aws s3 cp {shlex.quote(path)} {shlex.quote(uri)}")
         return uri
 
     def upload_string_as_file_body(self, body: str, bucket: str, key: str, kms_key: str | None = None) -> str:  # noqa: ARG002 - the SDK's signature
         """Return the URI of the text, without writing it."""
         uri = f"s3://{bucket}/{key}"
-        current_state().recorder.warn(f"muster does not write {uri}: upload its text before the job starts")
+        get_state().recorder.warn(f"muster does not write {uri}: upload its text before the job starts")
         return uri
 
-    def __getattr__(self, name: str) -> Unknown:
+    def __getattr__(self, name: str) -> UnknownValue:
         if name.startswith("__"):
             raise AttributeError(name)
-        return current_state().unknown(f"sagemaker.Session().{name}")
+        return get_state().create_unknown(f"sagemaker.Session().{name}")
 
 
 def get_execution_role(sagemaker_session: object = None, use_default: object = False) -> str:  # noqa: ARG001, FBT002 - the SDK's signature
     """Replaces sagemaker.get_execution_role."""
-    return current_state().account_options.require_role("get_execution_role()")
+    return get_state().account_options.require_role("get_execution_role()")
 
 
 class S3Uploader:
@@ -125,20 +127,23 @@ def _split_uri(uri: str) -> tuple[str, str]:
 
 
 def _is_folder(path: str) -> bool:
-    """Whether the path is a folder, which the notebook may have written. Raises `Unsupported` if it does not exist."""
-    absolute_path, notebook_files = Path(path).resolve(), current_state().notebook_files
+    """Whether the path is a folder, which the notebook may have written.
+
+    Raises `UnsupportedOperation` if it does not exist.
+    """
+    absolute_path, notebook_files = Path(path).resolve(), get_state().notebook_files
     if absolute_path.is_dir() or any(absolute_path in file.parents for file in notebook_files):
         return True
     if absolute_path.exists() or absolute_path in notebook_files:
         return False
-    raise Unsupported(
+    raise UnsupportedOperation(
         f"upload_data({path!r}): neither a file nor a folder has this name, and the URI depends on which of them "
         "exists: run `muster import` in the folder with the data, or create an empty file or folder"
     )
 
 
-def _warn_of_upload(path: str, command: str) -> None:
-    current_state().recorder.warn(f"muster does not upload {path}; before the job starts, run {command}")
+def _warn_about_upload(path: str, command: str) -> None:
+    get_state().recorder.warn(f"muster does not upload {path}; before the job starts, run {command}")
 
 
 def _to_text(value: object) -> str | None:

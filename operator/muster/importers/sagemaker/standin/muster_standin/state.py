@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .account import AccountOptions
 from .recorder import Recorder
-from .unknown import Unknown
+from .unknown import UnknownValue
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,9 @@ class State:
     account_options: AccountOptions
     notebook_files: set[Path] = field(default_factory=set)
 
-    def unknown(self, origin: str) -> Unknown:
+    def create_unknown(self, origin: str) -> UnknownValue:
         """Return an unknown value, for results of AWS and of SDK functions that are unrelated to training."""
-        return Unknown(self.recorder, origin)
+        return UnknownValue(self.recorder, origin)
 
 
 _current: list[State] = []
@@ -31,6 +31,6 @@ def set_state(state: State) -> None:
     _current[:] = [state]
 
 
-def current_state() -> State:
+def get_state() -> State:
     """Return the state of the process. The state is global, because the script itself creates the SDK's objects."""
     return _current[0]

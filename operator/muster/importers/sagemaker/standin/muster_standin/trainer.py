@@ -5,11 +5,11 @@ from __future__ import annotations
 from enum import Enum
 
 from .arguments import bind_arguments
-from .config_objects import ConfigObject, config_class
-from .errors import Unsupported
-from .state import current_state
+from .config_objects import ConfigObject, create_config_class
+from .errors import UnsupportedOperation
+from .state import get_state
 from .training import TrainingJob, check_session, describe_session
-from .unknown import Unknown
+from .unknown import UnknownValue
 from .values import encode
 
 PARAMETERS = (
@@ -73,10 +73,10 @@ _DISTRIBUTED_FIELDS = {
 """The classes of sagemaker.train.distributed and their fields (SDK 3.27.0)."""
 
 CONFIG_CLASSES: dict[str, type[ConfigObject]] = {
-    name: config_class(name, fields, positional=False) for name, fields in _CONFIG_FIELDS.items()
+    name: create_config_class(name, fields, positional=False) for name, fields in _CONFIG_FIELDS.items()
 }
 DISTRIBUTED_CLASSES: dict[str, type[ConfigObject]] = {
-    name: config_class(name, fields, positional=False) for name, fields in _DISTRIBUTED_FIELDS.items()
+    name: create_config_class(name, fields, positional=False) for name, fields in _DISTRIBUTED_FIELDS.items()
 }
 
 
@@ -102,7 +102,7 @@ class ModelTrainer:
             raise AttributeError(name)
         if name in PARAMETERS:
             return vars(self)["_arguments"].get(name)
-        return current_state().unknown(f"ModelTrainer.{name}")
+        return get_state().create_unknown(f"ModelTrainer.{name}")
 
     def __setattr__(self, name: str, value: object) -> None:
         vars(self)["_arguments"].update(bind_arguments("ModelTrainer", PARAMETERS, (), {name: value}))
@@ -146,12 +146,12 @@ class ModelTrainer:
     ) -> None:
         """Record a training job."""
         if dry_run:
-            current_state().recorder.warn("train(dry_run=True) starts no job, so muster imports none")
+            get_state().recorder.warn("train(dry_run=True) starts no job, so muster imports none")
             return
         arguments = dict(vars(self)["_arguments"])
         session = arguments.pop("sagemaker_session", None)
         if arguments.pop("training_mode", Mode.SAGEMAKER_TRAINING_JOB) not in {Mode.SAGEMAKER_TRAINING_JOB, None}:
-            raise Unsupported("ModelTrainer(training_mode=...): muster can't import a job in local containers")
+            raise UnsupportedOperation("ModelTrainer(training_mode=...): muster can't import a job in local containers")
         arguments.pop("local_container_root", None)  # applies only to local containers
         call = {} if input_data_config is None else {"input_data_config": input_data_config}
         record = {
@@ -159,19 +159,19 @@ class ModelTrainer:
             "call": {name: encode(value, f"train({name}=...)") for name, value in call.items()},
             "session": describe_session(session),
         }
-        current_state().recorder.send("train", record)
+        get_state().recorder.send("train", record)
         name = str(arguments.get("base_job_name") or "")
         vars(self)["_latest_training_job"] = TrainingJob("ModelTrainer", name)
 
     @classmethod
-    def from_recipe(cls, *_: object, **__: object) -> Unknown:
-        raise Unsupported(
+    def from_recipe(cls, *_: object, **__: object) -> UnknownValue:
+        raise UnsupportedOperation(
             "ModelTrainer.from_recipe(...): the SDK downloads recipes when it runs; a job has no field for recipes"
         )
 
     @classmethod
-    def from_jumpstart_config(cls, *_: object, **__: object) -> Unknown:
-        raise Unsupported(
+    def from_jumpstart_config(cls, *_: object, **__: object) -> UnknownValue:
+        raise UnsupportedOperation(
             "ModelTrainer.from_jumpstart_config(...): muster can't import it, because the SDK gets the model's "
             "settings from AWS and an import sends no requests; call ModelTrainer(...) with these settings"
         )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .errors import Unsupported
+from .errors import UnsupportedOperation
 from .session import Session
-from .state import current_state
-from .unknown import Unknown
+from .state import get_state
+from .unknown import UnknownValue
 
 
 class TrainingJob:
@@ -16,8 +16,8 @@ class TrainingJob:
         self._name = name
 
     @property
-    def name(self) -> str | Unknown:
-        return self._name or current_state().unknown(f"{self._origin}.latest_training_job.name")
+    def name(self) -> str | UnknownValue:
+        return self._name or get_state().create_unknown(f"{self._origin}.latest_training_job.name")
 
     job_name = training_job_name = name
 
@@ -27,10 +27,10 @@ class TrainingJob:
     def describe(self) -> Description:
         return Description(f"{self._origin}.latest_training_job.describe()")
 
-    def __getattr__(self, name: str) -> Unknown:
+    def __getattr__(self, name: str) -> UnknownValue:
         if name.startswith("__"):
             raise AttributeError(name)
-        return current_state().unknown(f"{self._origin}.latest_training_job.{name}")
+        return get_state().create_unknown(f"{self._origin}.latest_training_job.{name}")
 
 
 class Description(dict[str, object]):
@@ -40,15 +40,15 @@ class Description(dict[str, object]):
         super().__init__(TrainingJobStatus="Completed", SecondaryStatus="Completed")
         self._origin = origin
 
-    def __missing__(self, key: str) -> Unknown:
-        return current_state().unknown(f"{self._origin}[{key!r}]")
+    def __missing__(self, key: str) -> UnknownValue:
+        return get_state().create_unknown(f"{self._origin}[{key!r}]")
 
 
 def check_session(callable_name: str, session: object) -> None:
-    """Raise `Unsupported` if the session is not a `Session`, such as the session of a pipeline."""
+    """Raise `UnsupportedOperation` if the session is not a `Session`, such as the session of a pipeline."""
     if session is not None and not isinstance(session, Session):
-        found_type = session.origin if isinstance(session, Unknown) else type(session).__name__
-        raise Unsupported(
+        found_type = session.origin if isinstance(session, UnknownValue) else type(session).__name__
+        raise UnsupportedOperation(
             f"{callable_name}(sagemaker_session=...): found {found_type}; a sagemaker.Session() is expected"
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .errors import Unsupported
+from .errors import UnsupportedOperation
 from .recorder import Recorder
 
 _UNKNOWN_PATTERN = re.compile(r"<unknown: ([^<>]*)>")
@@ -23,13 +23,13 @@ _LAUNCH_METHODS = frozenset(
 """Methods that start training. `muster import` can't record their jobs if the object is unknown."""
 
 
-def origin_of_unknown(text: str) -> str | None:
+def find_unknown_origin(text: str) -> str | None:
     """Return the origin of the unknown value that a text contains; None if it contains none."""
     match = _UNKNOWN_PATTERN.search(text)
     return match[1] if match else None
 
 
-class Unknown:
+class UnknownValue:
     """An object of the SDK or boto3 that is unrelated to training. It supports every operation and has no value.
 
     `origin` is the script's expression that returned the object.
@@ -42,7 +42,7 @@ class Unknown:
     def origin(self) -> str:
         return str(vars(self)["_origin"])
 
-    def __getattr__(self, name: str) -> Unknown:
+    def __getattr__(self, name: str) -> UnknownValue:
         if name.startswith("__"):
             raise AttributeError(name)
         return self._derive(f".{name}")
@@ -50,10 +50,10 @@ class Unknown:
     def __setattr__(self, name: str, value: object) -> None:
         """Ignore the attribute."""
 
-    def __call__(self, *_: object, **__: object) -> Unknown:
+    def __call__(self, *_: object, **__: object) -> UnknownValue:
         method = self.origin.rpartition(".")[2]
         if method in _LAUNCH_METHODS or self.origin.endswith("TrainingJob.create"):
-            raise Unsupported(
+            raise UnsupportedOperation(
                 f"`muster import` does not support {self.origin}(); it supports Estimator, "
                 "PyTorch, TensorFlow and HuggingFace of SDK 2, and ModelTrainer of SDK 3"
             )
@@ -61,13 +61,13 @@ class Unknown:
             vars(self)["_recorder"].warn(f"muster skips {self.origin}(), because it imports only training jobs")
         return self._derive("()")
 
-    def __getitem__(self, key: object) -> Unknown:
+    def __getitem__(self, key: object) -> UnknownValue:
         return self._derive(f"[{key!r}]")
 
     def __setitem__(self, key: object, value: object) -> None:
         """Ignore the entry."""
 
-    def __iter__(self) -> Iterator[Unknown]:
+    def __iter__(self) -> Iterator[UnknownValue]:
         return iter(())
 
     def __bool__(self) -> bool:
@@ -97,5 +97,5 @@ class Unknown:
         # A script may derive a class from a class of the SDK, such as a serializer.
         return (object,)
 
-    def _derive(self, suffix: str) -> Unknown:
-        return Unknown(vars(self)["_recorder"], self.origin + suffix)
+    def _derive(self, suffix: str) -> UnknownValue:
+        return UnknownValue(vars(self)["_recorder"], self.origin + suffix)

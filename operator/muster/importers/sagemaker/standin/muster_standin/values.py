@@ -6,16 +6,16 @@ import enum
 import math
 
 from .config_objects import ConfigObject
-from .errors import Unsupported
-from .unknown import Unknown, origin_of_unknown
+from .errors import UnsupportedOperation
+from .unknown import UnknownValue, find_unknown_origin
 
 OBJECT_KEY = "$shape"
 """The key that distinguishes an object of an SDK class from a dictionary of the script."""
 
 
 def encode(value: object, location: str) -> object:
-    """Encode the value at `location` as JSON. Raises `Unsupported` for a value that a file can't contain."""
-    if isinstance(value, Unknown):
+    """Encode the value at `location` as JSON. Raises `UnsupportedOperation` for a value that a file can't contain."""
+    if isinstance(value, UnknownValue):
         raise _build_unknown_error(location, value.origin)
     if isinstance(value, enum.Enum):
         return encode(value.value, location)
@@ -34,14 +34,14 @@ def _encode_scalar(value: object, location: str) -> object:
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise Unsupported(f"{location}: found {value}; a finite number is expected")
+            raise UnsupportedOperation(f"{location}: found {value}; a finite number is expected")
         return float(value)
     if isinstance(value, str):
-        origin = origin_of_unknown(value)
+        origin = find_unknown_origin(value)
         if origin is not None:
             raise _build_unknown_error(location, origin)
         return str(value)
-    raise Unsupported(
+    raise UnsupportedOperation(
         f"{location}: found a {type(value).__name__}; a file can contain only text, numbers, truth values, lists and "
         "dictionaries"
     )
@@ -49,11 +49,11 @@ def _encode_scalar(value: object, location: str) -> object:
 
 def _check_key(key: object, location: str) -> str:
     if not isinstance(key, str) or key == OBJECT_KEY:
-        raise Unsupported(f"{location}: found the key {key!r}; text is expected")
+        raise UnsupportedOperation(f"{location}: found the key {key!r}; text is expected")
     return key
 
 
-def _build_unknown_error(location: str, origin: str) -> Unsupported:
-    return Unsupported(
+def _build_unknown_error(location: str, origin: str) -> UnsupportedOperation:
+    return UnsupportedOperation(
         f"{location}: the value comes from {origin}, which `muster import` can't call; write the value itself"
     )

@@ -12,7 +12,7 @@ from muster.importers.sagemaker.translate.entry_point import EntryPoint, convert
 from muster.importers.sagemaker.translate.estimator.channels import (
     convert_inputs,
     convert_model_channel,
-    default_input_mode,
+    find_default_input_mode,
 )
 from muster.importers.sagemaker.translate.estimator.debugging import convert_debugging, remove_dropped_settings
 from muster.importers.sagemaker.translate.hyperparameters import Encoding, Hyperparameters, convert_hyperparameters
@@ -47,7 +47,7 @@ def translate_estimator(fit: EstimatorFit, account: AccountOptions, problems: Pr
     sagemaker_fields: dict[str, JSON] = {**entry_point.sagemaker_fields, **node_type}
     launcher_settings = convert_distribution(arguments, sagemaker_fields, entry_point.image)
     set_field(sagemaker_fields, "region", fit.session.region or account.region)
-    set_field(sagemaker_fields, "role", account.role_arn(arguments))
+    set_field(sagemaker_fields, "role", account.find_role_arn(arguments))
     set_field(sagemaker_fields, "distribution", launcher_settings.toolkit)
     set_field(sagemaker_fields, "rawHyperparameters", hyperparameters.raw_texts)
     spec: dict[str, JSON] = {
@@ -65,7 +65,7 @@ def translate_estimator(fit: EstimatorFit, account: AccountOptions, problems: Pr
     spec["sagemaker"] = remove_dropped_settings(
         fit.class_name, {**sagemaker_fields, **_convert_block(fit, arguments, call)}, problems
     )
-    base_name, name = arguments.text("base_job_name"), call.text("job_name")
+    base_name, name = arguments.take_text("base_job_name"), call.take_text("job_name")
     call.report_unread()
     arguments.report_unread()
     return TranslatedJob(name or base_name or "", spec, entry_point.code)
@@ -84,17 +84,17 @@ def _convert_hyperparameters(fit: EstimatorFit, entry_point: EntryPoint, problem
 def _convert_portable_fields(arguments: Arguments) -> dict[str, JSON]:
     """Convert the environment, the metrics and the checkpoint folder."""
     fields: dict[str, JSON] = {}
-    environment = arguments.text_map("environment")
+    environment = arguments.take_text_map("environment")
     set_field(fields, "env", [{"name": name, "value": value} for name, value in environment.items()])
     set_field(fields, "metrics", _convert_metrics(arguments))
-    checkpoint = arguments.text("checkpoint_s3_uri")
+    checkpoint = arguments.take_text("checkpoint_s3_uri")
     set_field(fields, "checkpoint", {"s3": checkpoint} if checkpoint else None)
     return fields
 
 
 def _convert_metrics(arguments: Arguments) -> list[JSON]:
     metrics: list[JSON] = []
-    for definition in arguments.value_list("metric_definitions"):
+    for definition in arguments.take_list("metric_definitions"):
         match definition:
             case {"Name": str(name), "Regex": str(regex), **others} if not others:
                 metrics.append({"name": name, "regex": regex})
@@ -108,7 +108,7 @@ def _convert_metrics(arguments: Arguments) -> list[JSON]:
 
 def _convert_output(fit: EstimatorFit, arguments: Arguments) -> JSON:
     """Return the script's output folder, or the root of the session's default bucket."""
-    value, bucket = arguments.text("output_path"), fit.session.bucket
+    value, bucket = arguments.take_text("output_path"), fit.session.bucket
     if value:
         return {"s3": value}
     if fit.session.prefix is not None:
@@ -128,15 +128,15 @@ def _convert_block(fit: EstimatorFit, arguments: Arguments, call: Arguments) -> 
         **convert_switches(arguments),
     }
     sagemaker_fields.update(convert_debugging(arguments))
-    estimator_mode = arguments.text("input_mode")
-    mode = default_input_mode(fit.call.get("inputs")) or estimator_mode
+    estimator_mode = arguments.take_text("input_mode")
+    mode = find_default_input_mode(fit.call.get("inputs")) or estimator_mode
     set_field(sagemaker_fields, "inputMode", mode if mode != "File" else None)
-    set_field(sagemaker_fields, "outputKmsKey", arguments.text("output_kms_key"))
+    set_field(sagemaker_fields, "outputKmsKey", arguments.take_text("output_kms_key"))
     set_field(
-        sagemaker_fields, "outputCompression", "None" if arguments.boolean("disable_output_compression") else None
+        sagemaker_fields, "outputCompression", "None" if arguments.take_boolean("disable_output_compression") else None
     )
-    set_field(sagemaker_fields, "codeLocation", arguments.text("code_location"))
-    level = arguments.integer("container_log_level")
+    set_field(sagemaker_fields, "codeLocation", arguments.take_text("code_location"))
+    level = arguments.take_integer("container_log_level")
     set_field(sagemaker_fields, "containerLogLevel", level if level != _DEFAULT_LOG_LEVEL else None)
     set_field(sagemaker_fields, "checkpointPath", _convert_checkpoint_path(fit, arguments))
     set_field(sagemaker_fields, "tags", convert_tags(arguments))
@@ -146,7 +146,7 @@ def _convert_block(fit: EstimatorFit, arguments: Arguments, call: Arguments) -> 
 
 
 def _convert_checkpoint_path(fit: EstimatorFit, arguments: Arguments) -> str | None:
-    path = arguments.text("checkpoint_local_path")
+    path = arguments.take_text("checkpoint_local_path")
     if path is not None and not fit.arguments.get("checkpoint_s3_uri"):
         location = arguments.describe_argument("checkpoint_local_path")
         arguments.problems.warn(location, "muster ignores this without checkpoint_s3_uri, as the SDK does")
@@ -155,7 +155,7 @@ def _convert_checkpoint_path(fit: EstimatorFit, arguments: Arguments) -> str | N
 
 
 def _convert_experiment(call: Arguments) -> JSON:
-    value = call.text_map("experiment_config")
+    value = call.take_text_map("experiment_config")
     for name in value.keys() - _EXPERIMENT.keys():
         call.problems.add(
             call.describe_argument("experiment_config"), f"found {name}; allowed are {', '.join(_EXPERIMENT)}"
@@ -164,8 +164,8 @@ def _convert_experiment(call: Arguments) -> JSON:
 
 
 def _convert_repository(arguments: Arguments) -> JSON:
-    access = arguments.text("training_repository_access_mode")
-    provider = arguments.text("training_repository_credentials_provider_arn")
+    access = arguments.take_text("training_repository_access_mode")
+    provider = arguments.take_text("training_repository_credentials_provider_arn")
     if access is None:
         return None
     repository: dict[str, JSON] = {"access": access}

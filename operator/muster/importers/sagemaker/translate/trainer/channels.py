@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from muster.api.document import JSON
-from muster.importers.sagemaker.translate.arguments import Arguments, describe_value, nested_arguments, set_field
+from muster.importers.sagemaker.translate.arguments import Arguments, describe_value, read_object, set_field
 from muster.importers.sagemaker.translate.file_system import convert_file_system
 from muster.importers.sagemaker.translate.recording import SdkObject, Value
 
@@ -12,25 +12,25 @@ def convert_channels(arguments: Arguments, call: Arguments) -> list[JSON]:
     """Convert the channels of the trainer and of `train`. Channels of `train` take precedence."""
     result: dict[str, JSON] = {}
     for source in (arguments, call):
-        for value in source.value_list("input_data_config"):
-            settings = nested_arguments(source, "input_data_config", value, "InputData", "Channel")
+        for value in source.take_list("input_data_config"):
+            settings = read_object(source, "input_data_config", value, "InputData", "Channel")
             if settings is not None:
-                name = settings.text("channel_name") or ""
+                name = settings.take_text("channel_name") or ""
                 result[name] = _convert_channel(name, settings)
     return list(result.values())
 
 
 def _convert_channel(name: str, settings: Arguments) -> JSON:
     channel: dict[str, JSON] = {"name": name}
-    set_field(channel, "contentType", settings.text("content_type"))
+    set_field(channel, "contentType", settings.take_text("content_type"))
     options: dict[str, JSON] = {}
-    set_field(options, "inputMode", settings.text("input_mode"))
-    set_field(options, "compression", settings.text("compression_type"))
-    set_field(options, "recordWrapper", settings.text("record_wrapper_type"))
-    shuffle = settings.sdk_object("shuffle_config", "ShuffleConfig")
+    set_field(options, "inputMode", settings.take_text("input_mode"))
+    set_field(options, "compression", settings.take_text("compression_type"))
+    set_field(options, "recordWrapper", settings.take_text("record_wrapper_type"))
+    shuffle = settings.take_object("shuffle_config", "ShuffleConfig")
     if shuffle is not None:
-        set_field(options, "shuffleSeed", shuffle.integer("seed"))
-    source = settings.value("data_source")
+        set_field(options, "shuffleSeed", shuffle.take_integer("seed"))
+    source = settings.take_value("data_source")
     if isinstance(source, SdkObject) and source.class_name == "DataSource":
         source = _unwrap_source(settings, source)
     _add_source(channel, options, settings, source)
@@ -40,10 +40,10 @@ def _convert_channel(name: str, settings: Arguments) -> JSON:
 
 
 def _unwrap_source(settings: Arguments, source: SdkObject) -> Value:
-    source_arguments = nested_arguments(settings, "data_source", source, "DataSource")
+    source_arguments = read_object(settings, "data_source", source, "DataSource")
     if source_arguments is None:
         return None
-    result = [source_arguments.value(name) for name in ("s3_data_source", "file_system_data_source")]
+    result = [source_arguments.take_value(name) for name in ("s3_data_source", "file_system_data_source")]
     source_arguments.report_unread()
     return next((value for value in result if value is not None), None)
 
@@ -62,7 +62,7 @@ def _add_source(
         # The SDK sets File for a URI, even if the job has another input mode (create_input_data_channel).
         options.setdefault("inputMode", "File")
         return
-    settings = nested_arguments(channel_arguments, "data_source", source, "S3DataSource", "FileSystemDataSource")
+    settings = read_object(channel_arguments, "data_source", source, "S3DataSource", "FileSystemDataSource")
     if settings is None or not isinstance(source, SdkObject):
         return
     if source.class_name == "FileSystemDataSource":
@@ -73,11 +73,11 @@ def _add_source(
 
 
 def _convert_objects(settings: Arguments, options: dict[str, JSON]) -> JSON:
-    objects: dict[str, JSON] = {"uri": settings.text("s3_uri")}
-    distribution = settings.text("s3_data_distribution_type")
+    objects: dict[str, JSON] = {"uri": settings.take_text("s3_uri")}
+    distribution = settings.take_text("s3_data_distribution_type")
     set_field(objects, "distribution", distribution if distribution != "FullyReplicated" else None)
-    data_type = settings.text("s3_data_type")
+    data_type = settings.take_text("s3_data_type")
     set_field(options, "dataType", data_type if data_type != "S3Prefix" else None)
-    set_field(options, "attributeNames", settings.text_list("attribute_names"))
-    set_field(options, "instanceGroups", settings.text_list("instance_group_names"))
+    set_field(options, "attributeNames", settings.take_text_list("attribute_names"))
+    set_field(options, "instanceGroups", settings.take_text_list("instance_group_names"))
     return objects

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from muster.api.document import JSON
-from muster.importers.sagemaker.translate.arguments import Arguments, nested_arguments
+from muster.importers.sagemaker.translate.arguments import Arguments, read_object
 from muster.importers.sagemaker.translate.entry_point import SERVICE_COMMAND, LocalCode
 from muster.importers.sagemaker.translate.recording import SdkObject
 
@@ -27,7 +27,7 @@ _SMP_FIELDS = (
 
 
 @dataclass(frozen=True)
-class TrainerStart:
+class StartSettings:
     """How the ranks start. `takes_arguments` is whether muster appends the hyperparameters to the command."""
 
     launcher: JSON
@@ -39,56 +39,56 @@ class TrainerStart:
     raw_hyperparameters: Mapping[str, JSON] = field(default_factory=dict)
 
 
-def convert_start(arguments: Arguments) -> TrainerStart:
+def convert_start(arguments: Arguments) -> StartSettings:
     """Convert the trainer's source and distribution."""
-    source = arguments.sdk_object("source_code", "SourceCode")
+    source = arguments.take_object("source_code", "SourceCode")
     if source is None:
-        return TrainerStart({"perNode": {}}, (SERVICE_COMMAND,), None)
-    folder, script = source.text("source_dir"), source.text("entry_script")
-    command, command_arguments = source.text("command"), source.value_list("args")
-    requirements = source.text("requirements")
+        return StartSettings({"perNode": {}}, (SERVICE_COMMAND,), None)
+    folder, script = source.take_text("source_dir"), source.take_text("entry_script")
+    command, command_arguments = source.take_text("command"), source.take_list("args")
+    requirements = source.take_text("requirements")
     if requirements not in {None, _REQUIREMENTS}:
         source.problems.add(
             source.describe_argument("requirements"),
             f"found {requirements}; rename the file to {_REQUIREMENTS}, which muster installs",
         )
-    patterns = [str(pattern) for pattern in source.text_list("ignore_patterns")]
+    patterns = [str(pattern) for pattern in source.take_text_list("ignore_patterns")]
     source.report_unread()
     code = _convert_code(folder, script or "", tuple(patterns) or _IGNORE_PATTERNS)
     sagemaker_fields: dict[str, JSON] = {"start": "Channels"}
     if command is not None:
         line = " ".join([*command.split(), *(shlex.quote(str(argument)) for argument in command_arguments)])
         # The SDK ignores a distribution if there is a command (_prepare_train_script).
-        return TrainerStart(
+        return StartSettings(
             {"perNode": {}}, ("/bin/bash", "-c", line), code, takes_arguments=False, sagemaker_fields=sagemaker_fields
         )
     if script is None:
         source.problems.add(source.describe_argument("entry_script"), "entry_script or command is required")
-        return TrainerStart({"perNode": {}}, ("python",), code, sagemaker_fields=sagemaker_fields)
+        return StartSettings({"perNode": {}}, ("python",), code, sagemaker_fields=sagemaker_fields)
     script_command = ("python", script) if script.endswith(".py") else ("/bin/bash", script)
     return _convert_distribution(
-        arguments, TrainerStart({"perNode": {}}, script_command, code, sagemaker_fields=sagemaker_fields)
+        arguments, StartSettings({"perNode": {}}, script_command, code, sagemaker_fields=sagemaker_fields)
     )
 
 
-def _convert_distribution(arguments: Arguments, start: TrainerStart) -> TrainerStart:
-    value = arguments.value("distributed")
-    config = nested_arguments(arguments, "distributed", value, "Torchrun", "MPI") if value is not None else None
+def _convert_distribution(arguments: Arguments, start: StartSettings) -> StartSettings:
+    value = arguments.take_value("distributed")
+    config = read_object(arguments, "distributed", value, "Torchrun", "MPI") if value is not None else None
     if config is None:
         return start
-    procs_per_node = config.integer("process_count_per_node")
-    options = config.text_list("mpi_additional_options")
+    procs_per_node = config.take_integer("process_count_per_node")
+    options = config.take_text_list("mpi_additional_options")
     mpi: JSON = {"args": options} if options else {}
     launcher: JSON = {"mpi": mpi} if isinstance(value, SdkObject) and value.class_name == "MPI" else {"torchrun": {}}
-    smp = config.sdk_object("smp", "SMP")
+    smp = config.take_object("smp", "SMP")
     raw_hyperparameters: dict[str, JSON] = {}
     if smp is not None:
-        values = {name: smp.value(name) for name in _SMP_FIELDS}
+        values = {name: smp.take_value(name) for name in _SMP_FIELDS}
         raw_hyperparameters["mp_parameters"] = json.dumps(
             {name: value for name, value in values.items() if value is not None}
         )
     config.report_unread()
-    return TrainerStart(
+    return StartSettings(
         launcher,
         start.command,
         start.code,

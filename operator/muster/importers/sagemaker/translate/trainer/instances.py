@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from muster.api.document import JSON
-from muster.importers.sagemaker.translate.arguments import Arguments, nested_arguments, set_field
+from muster.importers.sagemaker.translate.arguments import Arguments, read_object, set_field
 from muster.importers.sagemaker.translate.instances import convert_placement
 
 _INSTANCE_TYPE = "ml.m5.xlarge"
@@ -14,15 +14,15 @@ _RUN_SECONDS = 3600
 
 def convert_nodes(compute: Arguments) -> tuple[JSON, dict[str, JSON]]:
     """Return the number of nodes, and the fields for their instance types."""
-    count, instance_type = compute.integer("instance_count"), compute.text("instance_type")
+    count, instance_type = compute.take_integer("instance_count"), compute.take_text("instance_type")
     groups: list[JSON] = []
     total = 0
-    for value in compute.value_list("instance_groups"):
-        settings = nested_arguments(compute, "instance_groups", value, "InstanceGroup")
+    for value in compute.take_list("instance_groups"):
+        settings = read_object(compute, "instance_groups", value, "InstanceGroup")
         if settings is not None:
-            size = settings.integer("instance_count") or 0
+            size = settings.take_integer("instance_count") or 0
             total += size
-            name, group_type = settings.text("instance_group_name"), settings.text("instance_type")
+            name, group_type = settings.take_text("instance_group_name"), settings.take_text("instance_type")
             groups.append({"name": name, "instanceType": group_type, "instanceCount": size})
     if groups:
         return total, {"instanceGroups": groups}
@@ -32,11 +32,11 @@ def convert_nodes(compute: Arguments) -> tuple[JSON, dict[str, JSON]]:
 def convert_instances(compute: Arguments) -> dict[str, JSON]:
     """Convert the disks, the warm pool, the training plan and the placement."""
     fields: dict[str, JSON] = {}
-    volume = compute.integer("volume_size_in_gb")
+    volume = compute.take_integer("volume_size_in_gb")
     set_field(fields, "volumeSizeGb", volume if volume != _VOLUME_GB else None)
-    set_field(fields, "volumeKmsKey", compute.text("volume_kms_key_id"))
-    set_field(fields, "keepAliveSeconds", compute.integer("keep_alive_period_in_seconds"))
-    set_field(fields, "trainingPlanArn", compute.text("training_plan_arn"))
+    set_field(fields, "volumeKmsKey", compute.take_text("volume_kms_key_id"))
+    set_field(fields, "keepAliveSeconds", compute.take_integer("keep_alive_period_in_seconds"))
+    set_field(fields, "trainingPlanArn", compute.take_text("training_plan_arn"))
     set_field(fields, "placement", convert_placement(compute))
     return fields
 
@@ -44,31 +44,31 @@ def convert_instances(compute: Arguments) -> dict[str, JSON]:
 def convert_limits(arguments: Arguments, compute: Arguments) -> dict[str, JSON]:
     """Convert the time limits, spot instances and retries."""
     fields: dict[str, JSON] = {"maxRunSeconds": _RUN_SECONDS}
-    stopping_condition = arguments.sdk_object("stopping_condition", "StoppingCondition")
+    stopping_condition = arguments.take_object("stopping_condition", "StoppingCondition")
     if stopping_condition is not None:
-        fields["maxRunSeconds"] = stopping_condition.integer("max_runtime_in_seconds") or _RUN_SECONDS
-        set_field(fields, "maxPendingSeconds", stopping_condition.integer("max_pending_time_in_seconds"))
-    max_wait = stopping_condition.integer("max_wait_time_in_seconds") if stopping_condition is not None else None
-    if compute.boolean("enable_managed_spot_training"):
+        fields["maxRunSeconds"] = stopping_condition.take_integer("max_runtime_in_seconds") or _RUN_SECONDS
+        set_field(fields, "maxPendingSeconds", stopping_condition.take_integer("max_pending_time_in_seconds"))
+    max_wait = stopping_condition.take_integer("max_wait_time_in_seconds") if stopping_condition is not None else None
+    if compute.take_boolean("enable_managed_spot_training"):
         fields["spot"] = {"maxWaitSeconds": max_wait} if max_wait is not None else {}
     elif max_wait is not None:
         location = "StoppingCondition(max_wait_time_in_seconds=...)"
         arguments.problems.add(location, "SageMaker accepts this only with enable_managed_spot_training=True")
-    retry = arguments.sdk_object("retry_strategy", "RetryStrategy")
+    retry = arguments.take_object("retry_strategy", "RetryStrategy")
     if retry is not None:
-        fields["retry"] = {"attempts": retry.integer("maximum_retry_attempts")}
+        fields["retry"] = {"attempts": retry.take_integer("maximum_retry_attempts")}
     return fields
 
 
 def convert_network(arguments: Arguments) -> dict[str, JSON]:
     """Convert the VPC, the encryption and the network isolation."""
-    networking = arguments.sdk_object("networking", "Networking")
+    networking = arguments.take_object("networking", "Networking")
     if networking is None:
         return {}
     fields: dict[str, JSON] = {}
-    subnets, groups = networking.text_list("subnets"), networking.text_list("security_group_ids")
+    subnets, groups = networking.take_text_list("subnets"), networking.take_text_list("security_group_ids")
     set_field(fields, "vpc", {"subnets": subnets, "securityGroupIds": groups} if subnets or groups else None)
-    is_encrypted = networking.boolean("enable_inter_container_traffic_encryption")
+    is_encrypted = networking.take_boolean("enable_inter_container_traffic_encryption")
     set_field(fields, "encryptInterContainerTraffic", is_encrypted or None)
-    set_field(fields, "networkIsolation", networking.boolean("enable_network_isolation") or None)
+    set_field(fields, "networkIsolation", networking.take_boolean("enable_network_isolation") or None)
     return fields

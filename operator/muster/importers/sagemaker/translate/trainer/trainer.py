@@ -12,13 +12,13 @@ from muster.importers.sagemaker.translate.arguments import (
     Arguments,
     Problems,
     describe_value,
-    nested_arguments,
+    read_object,
     set_field,
 )
 from muster.importers.sagemaker.translate.hyperparameters import Hyperparameters, convert_hyperparameters
 from muster.importers.sagemaker.translate.recording import TrainerRun, Value
 from muster.importers.sagemaker.translate.trainer.channels import convert_channels
-from muster.importers.sagemaker.translate.trainer.code import TrainerStart, convert_start
+from muster.importers.sagemaker.translate.trainer.code import StartSettings, convert_start
 from muster.importers.sagemaker.translate.trainer.instances import (
     convert_instances,
     convert_limits,
@@ -36,25 +36,27 @@ def translate_trainer(run: TrainerRun, account: AccountOptions, problems: Proble
     """Return the job that equals the SDK's request. Add arguments that a job can't express to `problems`."""
     arguments = Arguments("ModelTrainer({}=...)", run.arguments, problems)
     call = Arguments("train({}=...)", run.call, problems)
-    image = arguments.text("training_image")
-    base = arguments.text("base_job_name") or _choose_base_name(image)
+    image = arguments.take_text("training_image")
+    base = arguments.take_text("base_job_name") or _choose_base_name(image)
     start = convert_start(arguments)
     hyperparameters = _convert_hyperparameters(arguments, start, problems)
-    compute = arguments.sdk_object("compute", "Compute") or Arguments("Compute({}=...)", {}, problems)
+    compute = arguments.take_object("compute", "Compute") or Arguments("Compute({}=...)", {}, problems)
     count, node_type = convert_nodes(compute)
     sagemaker_fields: dict[str, JSON] = {**start.sagemaker_fields, **node_type}
     set_field(sagemaker_fields, "region", run.session.region or account.region)
-    set_field(sagemaker_fields, "role", account.role_arn(arguments))
+    set_field(sagemaker_fields, "role", account.find_role_arn(arguments))
     set_field(sagemaker_fields, "rawHyperparameters", {**hyperparameters.raw_texts, **start.raw_hyperparameters})
     spec: dict[str, JSON] = {"backend": "SageMaker", "launcher": start.launcher, "command": list(start.command)}
     set_field(spec, "nodes", count)
     set_field(spec, "procsPerNode", start.procs_per_node)
     set_field(spec, "image", image)
     set_field(spec, "hyperparameters", hyperparameters.values)
-    set_field(spec, "env", [{"name": name, "value": text} for name, text in arguments.text_map("environment").items()])
+    set_field(
+        spec, "env", [{"name": name, "value": text} for name, text in arguments.take_text_map("environment").items()]
+    )
     set_field(spec, "metrics", _convert_metrics(arguments))
     set_field(spec, "inputs", convert_channels(arguments, call))
-    bucket = _default_bucket_uri(run, account, base, arguments)
+    bucket = _build_default_bucket_uri(run, account, base, arguments)
     spec["output"] = {"s3": _convert_output(arguments, bucket, base, sagemaker_fields)}
     set_field(spec, "checkpoint", _convert_checkpoint(arguments, sagemaker_fields))
     sagemaker_fields.update(
@@ -81,8 +83,8 @@ def _choose_base_name(image: str | None) -> str:
     return f"{match['name']}-job" if match else "job"
 
 
-def _convert_hyperparameters(arguments: Arguments, start: TrainerStart, problems: Problems) -> Hyperparameters:
-    value = arguments.value("hyperparameters")
+def _convert_hyperparameters(arguments: Arguments, start: StartSettings, problems: Problems) -> Hyperparameters:
+    value = arguments.take_value("hyperparameters")
     location = arguments.describe_argument("hyperparameters")
     if isinstance(value, str):
         problems.add(location, f"found {describe_value(value)}; write the file's content as a dictionary")
@@ -94,14 +96,14 @@ def _convert_hyperparameters(arguments: Arguments, start: TrainerStart, problems
 
 def _convert_metrics(arguments: Arguments) -> list[JSON]:
     metrics: list[JSON] = []
-    for value in arguments.value_list("metric_definitions"):
-        settings = nested_arguments(arguments, "metric_definitions", value, "MetricDefinition")
+    for value in arguments.take_list("metric_definitions"):
+        settings = read_object(arguments, "metric_definitions", value, "MetricDefinition")
         if settings is not None:
-            metrics.append({"name": settings.text("name"), "regex": settings.text("regex")})
+            metrics.append({"name": settings.take_text("name"), "regex": settings.take_text("regex")})
     return metrics
 
 
-def _default_bucket_uri(run: TrainerRun, account: AccountOptions, base: str, arguments: Arguments) -> str:
+def _build_default_bucket_uri(run: TrainerRun, account: AccountOptions, base: str, arguments: Arguments) -> str:
     """Return the URI of the SDK's default bucket and prefix for code and output."""
     bucket, region = run.session.bucket, run.session.region or account.region
     if bucket is None and (account.account is None or region is None):
@@ -116,33 +118,33 @@ def _default_bucket_uri(run: TrainerRun, account: AccountOptions, base: str, arg
 
 
 def _convert_output(arguments: Arguments, bucket: str, base: str, sagemaker_fields: dict[str, JSON]) -> str:
-    config = arguments.sdk_object("output_data_config", "OutputDataConfig")
+    config = arguments.take_object("output_data_config", "OutputDataConfig")
     default_uri = f"{bucket}/{base}"
     if config is None:
         sagemaker_fields["outputCompression"] = "Gzip"
         return default_uri
-    compression = config.text("compression_type")
+    compression = config.take_text("compression_type")
     if compression not in _COMPRESSION:
         config.problems.add(
             config.describe_argument("compression_type"),
             f"found {describe_value(compression)}; GZIP or NONE is expected",
         )
     sagemaker_fields["outputCompression"] = _COMPRESSION.get(compression)
-    set_field(sagemaker_fields, "outputKmsKey", config.text("kms_key_id"))
-    uri = config.text("s3_output_path") or default_uri
+    set_field(sagemaker_fields, "outputKmsKey", config.take_text("kms_key_id"))
+    uri = config.take_text("s3_output_path") or default_uri
     config.report_unread()
     return uri
 
 
 def _convert_checkpoint(arguments: Arguments, sagemaker_fields: dict[str, JSON]) -> JSON:
-    config = arguments.sdk_object("checkpoint_config", "CheckpointConfig")
+    config = arguments.take_object("checkpoint_config", "CheckpointConfig")
     if config is None:
         return None
-    uri = config.text("s3_uri")
+    uri = config.take_text("s3_uri")
     if uri is None:
         location = config.describe_argument("s3_uri")
         config.problems.add(location, "is missing; set a folder, because the SDK's default changes with each attempt")
-    set_field(sagemaker_fields, "checkpointPath", config.text("local_path"))
+    set_field(sagemaker_fields, "checkpointPath", config.take_text("local_path"))
     return {"s3": uri}
 
 
@@ -154,13 +156,13 @@ def _convert_switches(arguments: Arguments) -> dict[str, JSON]:
         ("infra_check_config", "InfraCheckConfig", "enable_infra_check", "infraCheck"),
         ("session_chaining_config", "SessionChainingConfig", "enable_session_tag_chaining", "sessionTagChaining"),
     ):
-        settings = arguments.sdk_object(name, config)
-        set_field(fields, field, _ENABLED[settings.boolean(argument)] if settings is not None else None)
-    tensorboard = arguments.sdk_object("tensorboard_output_config", "TensorBoardOutputConfig")
+        settings = arguments.take_object(name, config)
+        set_field(fields, field, _ENABLED[settings.take_boolean(argument)] if settings is not None else None)
+    tensorboard = arguments.take_object("tensorboard_output_config", "TensorBoardOutputConfig")
     if tensorboard is not None:
-        local_path = tensorboard.text("local_path") or "/opt/ml/output/tensorboard"
-        fields["tensorBoard"] = {"s3": tensorboard.text("s3_output_path"), "localPath": local_path}
-    mode = arguments.text("training_input_mode")
+        local_path = tensorboard.take_text("local_path") or "/opt/ml/output/tensorboard"
+        fields["tensorBoard"] = {"s3": tensorboard.take_text("s3_output_path"), "localPath": local_path}
+    mode = arguments.take_text("training_input_mode")
     set_field(fields, "inputMode", mode if mode != "File" else None)
     set_field(fields, "tags", _convert_tags(arguments))
     set_field(fields, "imageRepository", _convert_repository(arguments))
@@ -169,31 +171,33 @@ def _convert_switches(arguments: Arguments) -> dict[str, JSON]:
 
 def _convert_tags(arguments: Arguments) -> dict[str, JSON]:
     tags: dict[str, JSON] = {}
-    for value in arguments.value_list("tags"):
+    for value in arguments.take_list("tags"):
         tag: Value = value
         if isinstance(tag, dict):
             key, text = tag.get("key"), tag.get("value")
         else:
-            settings = nested_arguments(arguments, "tags", tag, "Tag")
-            key, text = (settings.text("key"), settings.text("value")) if settings is not None else (None, None)
+            settings = read_object(arguments, "tags", tag, "Tag")
+            key, text = (
+                (settings.take_text("key"), settings.take_text("value")) if settings is not None else (None, None)
+            )
         if isinstance(key, str) and isinstance(text, str):
             tags[key] = text
     return tags
 
 
 def _convert_repository(arguments: Arguments) -> JSON:
-    config = arguments.sdk_object("training_image_config", "TrainingImageConfig")
+    config = arguments.take_object("training_image_config", "TrainingImageConfig")
     if config is None:
         return None
-    repository: dict[str, JSON] = {"access": config.text("training_repository_access_mode")}
-    credentials = config.sdk_object("training_repository_auth_config", "TrainingRepositoryAuthConfig")
+    repository: dict[str, JSON] = {"access": config.take_text("training_repository_access_mode")}
+    credentials = config.take_object("training_repository_auth_config", "TrainingRepositoryAuthConfig")
     if credentials is not None:
         set_field(
-            repository, "credentialsProviderArn", credentials.text("training_repository_credentials_provider_arn")
+            repository, "credentialsProviderArn", credentials.take_text("training_repository_credentials_provider_arn")
         )
     return repository
 
 
-def _find_code_location(arguments: Arguments, start: TrainerStart, bucket: str, base: str) -> str | None:
-    prefix = arguments.text("input_s3_key_prefix") or base
+def _find_code_location(arguments: Arguments, start: StartSettings, bucket: str, base: str) -> str | None:
+    prefix = arguments.take_text("input_s3_key_prefix") or base
     return f"{bucket}/{prefix}" if start.code is not None else None

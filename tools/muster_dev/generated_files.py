@@ -54,7 +54,7 @@ MULTI_FILE_COMMANDS = (
 def find_outdated_files() -> Sequence[str]:
     """Return a message for each file that differs from the output of its command."""
     problems = []
-    for command, paths in _commands():
+    for command, paths in _list_commands():
         completed = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
         if completed.returncode != 0:
             problems.append(f"{paths}: `{' '.join(command)}` failed: {completed.stderr.strip()}")
@@ -69,7 +69,7 @@ def find_outdated_files() -> Sequence[str]:
 
 def main(_: Sequence[str]) -> int:
     """`make generate`: write all files."""
-    for command, _paths in _commands():
+    for command, _paths in _list_commands():
         completed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
         for path, text in _split_output(command, completed.stdout):
             (ROOT / path).write_text(text, encoding="utf-8")
@@ -77,7 +77,7 @@ def main(_: Sequence[str]) -> int:
     return 0
 
 
-def _commands() -> Iterator[tuple[Sequence[str], str]]:
+def _list_commands() -> Iterator[tuple[Sequence[str], str]]:
     """Yield each command once, with a name for its files."""
     yield from ((command, path) for path, command in GENERATED.items() if path != f"charts/muster/{CRD}")
     yield from ((command, command[1]) for command in MULTI_FILE_COMMANDS)

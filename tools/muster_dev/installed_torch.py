@@ -77,7 +77,7 @@ def parse_version(version: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def pth_path() -> Path:
+def get_pth_path() -> Path:
     """Return the path of the .pth file with the other environment's folders."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     return VENV / "lib" / version / "site-packages" / PTH_NAME
@@ -85,7 +85,7 @@ def pth_path() -> Path:
 
 def write_pth(torch: Torch) -> None:
     """Make `torch` importable in the environment, and write a `torchrun` script."""
-    pth_path().write_text("".join(f"{folder}\n" for folder in torch.folders), encoding="utf-8")
+    get_pth_path().write_text("".join(f"{folder}\n" for folder in torch.folders), encoding="utf-8")
     torchrun = BIN / "torchrun"
     torchrun.write_text(TORCHRUN_SCRIPT.format(python=PYTHON), encoding="utf-8")
     torchrun.chmod(0o755)
@@ -93,20 +93,20 @@ def write_pth(torch: Torch) -> None:
 
 def remove_pth() -> None:
     """Remove the files of `write_pth`."""
-    if pth_path().is_file():
-        pth_path().unlink()
+    if get_pth_path().is_file():
+        get_pth_path().unlink()
         (BIN / "torchrun").unlink(missing_ok=True)
 
 
 def find_problem() -> str | None:
     """Return the reason why this torch doesn't work in the environment; None if it does."""
-    completed = subprocess.run(test_command(PYTHON), check=False, capture_output=True, text=True)
+    completed = subprocess.run(build_test_command(PYTHON), check=False, capture_output=True, text=True)
     if completed.returncode == 0:
         return None
     lines = completed.stderr.strip().splitlines()
     return lines[-1] if lines else f"exit code {completed.returncode}"
 
 
-def test_command(python: Path) -> Sequence[str]:
+def build_test_command(python: Path) -> Sequence[str]:
     """Return the command that tests the parts of torch that tests and examples use."""
     return [str(python), "-c", TEST_SCRIPT]

@@ -29,7 +29,7 @@ class AgentConnection:
 
     def send(self, message: str, fields: Mapping[str, Union[str, float]], fds: Sequence[int] = ()) -> None:
         """Send one message (`hello`, `started`, `ended`, `refused`), with file descriptors. Raises `OSError`."""
-        pairs = ",".join(f"{_quote(name)}:{_encode(value)}" for name, value in fields.items())
+        pairs = ",".join(f"{_quote(name)}:{_encode_value(value)}" for name, value in fields.items())
         data = f"{{{_quote(message)}:{{{pairs}}}}}\n".encode("ascii")
         ancillary = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
         sent_bytes = self._socket.sendmsg([data], ancillary)
@@ -40,7 +40,7 @@ class AgentConnection:
         self._socket.close()
 
 
-def _encode(value: Union[str, float]) -> str:
+def _encode_value(value: Union[str, float]) -> str:
     return _quote(value) if isinstance(value, str) else repr(value)
 
 
