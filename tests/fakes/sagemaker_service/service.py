@@ -105,9 +105,9 @@ class Service:
                 raise Refusal("UnknownOperationException", "")  # noqa: TRY301
             self._check_caller(caller, now)
             self._check_rate((caller.account, region, operation), now)
-            place = self.get_jobs(region, caller.account)
-            self._check_rights(caller, operation, request, place)
-            answer = jobs.answer(place, operation, request, now)
+            account_jobs = self.get_jobs(region, caller.account)
+            self._check_rights(caller, operation, request, account_jobs)
+            answer = jobs.answer(account_jobs, operation, request, now)
         except Refusal as refused:
             return refused.code, self._make_refusal_reply(refused)
         if fault is not None:
@@ -148,11 +148,11 @@ class Service:
             raise refusal.make_throttling_refusal()
         recent.append(now)
 
-    def _check_rights(self, caller: Caller, operation: str, request: Mapping[str, object], place: Jobs) -> None:
+    def _check_rights(self, caller: Caller, operation: str, request: Mapping[str, object], account_jobs: Jobs) -> None:
         if self.policy is None:
             return
-        arn = str(request.get("ResourceArn") or place.make_arn(str(request.get("TrainingJobName", ""))))
-        job = place.by_name.get(arn.rpartition("/")[2])
+        arn = str(request.get("ResourceArn") or account_jobs.make_arn(str(request.get("TrainingJobName", ""))))
+        job = account_jobs.by_name.get(arn.rpartition("/")[2])
         for right in policy.list_required_rights(operation, request, arn, job.tags if job else {}):
             if not self.policy.allows(right):
                 raise refusal.make_access_denied_refusal(caller.arn, right.action, right.resource)

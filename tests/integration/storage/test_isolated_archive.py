@@ -265,10 +265,10 @@ def test_the_process_inherits_nothing_that_proves_who_the_operator_is() -> None:
 
 CONFINED = """
 import os, signal, socket, subprocess, sys
-from muster.storage.archive.confinement import Limits, confine, exit_with_parent
+from muster.storage.archive.confinement import Limits, apply_limits, exit_with_parent
 exit_with_parent(os.getppid())
 known = open({known!r}, "w+b")
-if not confine(Limits(2**28, 2**31, 60, 2**20, 60.0)):
+if not apply_limits(Limits(2**28, 2**31, 60, 2**20, 60.0)):
     sys.exit("no Landlock")
 def refused(attempt):
     try:
