@@ -15,7 +15,8 @@ pod is Running. The usage counts from just before the jobs are applied until 3 s
 the CPU seconds of each component, and the requests of all components as the API server counts them. The scheduler may
 send 1,000 requests per second.
 
-With `--profile FOLDER`, py-spy records the operator's stacks there. Prints one JSON line.
+With `--profile FOLDER`, py-spy records the operator's stacks there, and the API server its own CPU profile of the first
+20 s, for `go tool pprof`. Prints one JSON line.
 """
 
 import argparse

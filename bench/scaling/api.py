@@ -65,6 +65,11 @@ class Api:
         async with self._session.get(path) as answer:
             return await answer.text()
 
+    async def read(self, path: str) -> bytes:
+        """Return the answer to a GET request."""
+        async with self._session.get(path, timeout=aiohttp.ClientTimeout(total=None)) as answer:
+            return await answer.read()
+
     async def watch_lines(self, path: str) -> AsyncIterator[bytes]:
         """Yield the lines of a watch."""
         async with self._session.get(path, timeout=aiohttp.ClientTimeout(total=None)) as answer:

@@ -23,6 +23,7 @@ SETTLE_SECONDS = 3.0
 POLL_SECONDS = 0.05
 POD_SECONDS = 120.0
 PROFILE_SECONDS = 600
+API_PROFILE_SECONDS = 20
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,12 @@ async def run(benchmark: Benchmark, pod_creator: PodCreator, shape: Shape) -> di
             pids["operator"] = process.pids
         times = await stack.enter_async_context(watch_pods(benchmark.api, namespace))
         await warm_up(benchmark.api, pod_creator, namespace)
-        if pod_creator is MUSTER and benchmark.profiles:
-            stack.enter_context(profile(pids["operator"][0], benchmark.profiles / f"{namespace}.txt"))
+        if benchmark.profiles:
+            await stack.enter_async_context(
+                profile_api_server(benchmark.api, benchmark.profiles / f"{namespace}.pprof")
+            )
+            if pod_creator is MUSTER:
+                stack.enter_context(profile(pids["operator"][0], benchmark.profiles / f"{namespace}.txt"))
         result = await measure(benchmark.api, Workload(pod_creator, shape, namespace), times, pids)
     await delete_jobs_and_pods(benchmark.api, pod_creator, namespace)
     return result
@@ -134,6 +139,14 @@ def profile(pid: int, file: Path) -> Iterator[None]:
     finally:
         recorder.send_signal(2)
         recorder.wait(control_plane.END_SECONDS)
+
+
+@asynccontextmanager
+async def profile_api_server(api: Api, file: Path) -> AsyncIterator[None]:
+    """Record the CPU profile of the API server for `go tool pprof`, for 20 s."""
+    task = asyncio.create_task(api.read(f"/debug/pprof/profile?seconds={API_PROFILE_SECONDS}"))
+    yield
+    await asyncio.to_thread(file.write_bytes, await task)
 
 
 async def measure(api: Api, workload: Workload, times: PodTimes, pids: dict[str, tuple[int, ...]]) -> dict[str, Any]:

@@ -66,6 +66,9 @@ class LocalRun:
     async def write(self, status: Status) -> None:
         """Do nothing: `publish` has shown the status, and nothing reads it after the run."""
 
+    async def write_now(self, status: Status) -> None:
+        """Do nothing, as `write`."""
+
     async def _wait_for_change(self, result: ReconcileResult[JobFacts]) -> None:
         timeout = None if result.requeue_at is None else max(0.0, result.requeue_at - self.clock())
         try:

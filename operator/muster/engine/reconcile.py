@@ -24,6 +24,10 @@ class StatusWriter(Protocol):
         """Store the status. Significant changes are stored before this returns; progress may be delayed."""
         ...
 
+    async def write_now(self, status: Status) -> None:
+        """Store the status, also progress, before this returns."""
+        ...
+
 
 @dataclass(frozen=True)
 class ReconcileResult(Generic[FactsT]):
@@ -51,8 +55,12 @@ async def reconcile(
         if compute_world_size(job) <= MAX_RANKS_IN_EVENT_LOOP
         else await run_in_thread(job.metadata.namespace, compute)
     )
-    # Write the decision before acting, so that a new leader finds it in the status after a crash.
-    await status_writer.write(result.status)
+    # Write the decision before acting, so that a new leader finds it in the status after a crash. The write also finds
+    # out whether the resource still exists unchanged.
+    if actions:
+        await status_writer.write_now(result.status)
+    else:
+        await status_writer.write(result.status)
     await backend.apply(job, actions)
     return result
 

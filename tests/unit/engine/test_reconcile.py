@@ -27,6 +27,8 @@ class SilentNodes:
     async def write(self, status: Status) -> None:
         self.written = status
 
+    write_now = write
+
     async def apply(self, _: Job, actions: Sequence[Action]) -> None:
         for action in actions:
             if isinstance(action, SendCommand):

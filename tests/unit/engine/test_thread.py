@@ -32,6 +32,8 @@ class Recorder:
     async def write(self, status: Status) -> None:
         self.written = status
 
+    write_now = write
+
     async def apply(self, _: Job, actions: Sequence[Action]) -> None:
         assert not actions
 

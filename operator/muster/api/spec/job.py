@@ -256,6 +256,11 @@ class Spec(Model):
         return BACKENDS[self.backend]
 
     @property
+    def min_nodes(self) -> int:
+        """The minimum number of nodes on which an attempt may run its ranks."""
+        return self.nodes if self.elastic is None else min(self.nodes, self.elastic.min_nodes)
+
+    @property
     def max_nodes(self) -> int:
         """The maximum number of nodes on which an attempt may run its ranks."""
         return self.nodes if self.elastic is None else max(self.nodes, self.elastic.max_nodes)

@@ -11,10 +11,12 @@ from typing import assert_never
 from muster.api.spec.job import Job
 from muster.api.timestamps import parse_timestamp
 from muster.backends.kubernetes.children import Children
+from muster.backends.kubernetes.config_map_refresh import refresh_config_map
 from muster.backends.kubernetes.edited_sources import NO_MEMORY, EditedSources
 from muster.backends.kubernetes.job_state import JobState, PodDeletion, SentCommand
 from muster.backends.kubernetes.pod_creator import UNCONFIRMED_SECONDS, PodCreator
 from muster.backends.kubernetes.pod_index import PodEntry, PodIndex
+from muster.backends.kubernetes.service_selector import select_pods
 from muster.clients.kubernetes.client import Client
 from muster.collector.heartbeat import compute_heartbeat_seconds
 from muster.collector.store import RankStore
@@ -26,11 +28,9 @@ from muster.core.failure.problems import LOST_SECONDS, find_loss_time
 from muster.core.fence import get_fence_seconds
 from muster.core.members import count_nodes_with_spares
 from muster.diagnose.kubernetes.node_facts import apply_agent_report, build_missing_process, is_caused_by_muster
-from muster.diagnose.kubernetes.start_problems import CONFIG_MISSING
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import JOBS, PODS
-from muster.objects.kubernetes.names import build_children_name
-from muster.objects.kubernetes.pods import PodView, read_pod
+from muster.objects.kubernetes.pods import JOB_PODS, PodView, read_pod
 from muster.render.kubernetes.pod_settings import PodSettings
 
 KILL_GRACE_SECONDS = 1
@@ -115,7 +115,10 @@ class KubernetesBackend:
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
         """Execute the actions. Raises `ApiError` if some of them need a retry."""
         job_state = self._job_state(job)
-        requests = self._create_or_refresh(job, job_state, actions)
+        requests = [
+            *self._create_or_refresh(job, job_state, actions),
+            select_pods(job, job_state, self.pods, self.client),
+        ]
         for action in actions:
             match action:
                 case CreateNode():
@@ -145,7 +148,7 @@ class KubernetesBackend:
         # The job is being deleted: don't update its ConfigMap.
         if any(isinstance(action, DeleteResource) for action in actions):
             return []
-        return [self._refresh_config_map(job, job_state)]
+        return [refresh_config_map(job, job_state, self.pods, self._children)]
 
     def _job_state(self, job: Job) -> JobState:
         self.pods.expect(job.metadata.uid, job.metadata.namespace)
@@ -208,7 +211,7 @@ class KubernetesBackend:
             if pod_entry.unconfirmed_since is None or self.clock() < pod_entry.unconfirmed_since + UNCONFIRMED_SECONDS:
                 continue
             try:
-                stored = read_pod(await self.client.get(PODS, job.metadata.namespace, pod_entry.pod.name))
+                stored = read_pod(await self.client.get(JOB_PODS, job.metadata.namespace, pod_entry.pod.name))
             except ApiError as error:
                 if not error.is_not_found:
                     raise
@@ -262,36 +265,10 @@ class KubernetesBackend:
         metadata = job.metadata
         await self.client.delete(JOBS, metadata.namespace, metadata.name, uid=metadata.uid)
 
-    async def _refresh_config_map(self, job: Job, job_state: JobState) -> None:
-        """Update the CA certificates in the ConfigMap, from which running agents read them."""
-        ca_bundle = self.ca_bundle()
-        processes = self._active_processes(job)
-        if not processes or (
-            ca_bundle == job_state.ca_bundle and not any(_lacks_config_map(job, process) for process in processes)
-        ):
-            return
-        # A refusal does no harm: pods without the ConfigMap show it, and agents trust the previous CA for a while.
-        await self._children.make_config_map(job)
-        job_state.ca_bundle = ca_bundle
-
-    def _active_processes(self, job: Job) -> tuple[ProcessFacts, ...]:
-        """Return the nodes' processes that have not ended."""
-        newest = (self.pods.newest_pod(job.metadata.uid, node) for node in range(count_nodes_with_spares(job)))
-        processes = (pod_entry.process for pod_entry in newest if pod_entry is not None)
-        return tuple(process for process in processes if process.state is not ProcessState.EXITED)
-
 
 def _end_observed_at(last_pod: PodEntry | None) -> float | None:
     """Return when the operator observed the end of the pod's container."""
     return None if last_pod is None or last_pod.observations.end is None else last_pod.observations.end.at
-
-
-def _lacks_config_map(job: Job, process: ProcessFacts) -> bool:
-    """Whether the job's ConfigMap was deleted before the pod mounted it."""
-    problem = process.problem
-    if problem is None or problem.reason != CONFIG_MISSING:
-        return False
-    return f" {build_children_name(job.metadata.name)} " in problem.message
 
 
 def whole_seconds(grace: float) -> int:

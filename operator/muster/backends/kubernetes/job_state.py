@@ -64,6 +64,9 @@ class JobState:
     ca_bundle: str | None = None
     """The CA certificates in the agents' ConfigMap."""
 
+    has_selected_pods: bool = False
+    """Whether the Service selects the job's pods."""
+
     found_source: RequestedSource | None = None
     source_found_at: float = 0.0
     """The edited code that the job's annotation named last, and when its ConfigMap was read."""
@@ -79,7 +82,7 @@ class JobState:
     _deletion_deadlines: dict[str, float] = field(default_factory=dict)
     _refusal: Problem | None = None
     _refused_generation: int = 0
-    _dry_run_generation: int = 0
+    _accepted_generation: int = 0
     _failures: int = 0
     _spec: tuple[int, str] = (0, "")
 
@@ -104,13 +107,13 @@ class JobState:
         self._refusal, self._refused_generation = problem, generation
         self.pod_problems = {}
 
-    def passed_dry_run(self, generation: int) -> bool:
-        """Whether the dry run for this generation succeeded."""
-        return generation == self._dry_run_generation
+    def has_accepted_pods(self, generation: int) -> bool:
+        """Whether the API server has accepted a pod of each kind of this generation."""
+        return generation == self._accepted_generation
 
-    def record_dry_run(self, generation: int) -> None:
-        """Record a successful dry run."""
-        self._dry_run_generation = generation
+    def record_accepted_pods(self, generation: int) -> None:
+        """Record that the API server has accepted a pod of each kind of this generation."""
+        self._accepted_generation = generation
 
     def record_problems(self, problems: dict[int, Problem], now: float) -> None:
         """Record the nodes' problems, and increase the backoff; without problems, reset it."""

@@ -1,10 +1,11 @@
-"""Create a job's pods: first a dry run, then all pods. Refusals become problems of the job or of its nodes."""
+"""Create a job's pods: first one, then all others. Refusals become problems of the job or of its nodes."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from muster.api.spec.job import Job
 from muster.backends.kubernetes.children import Children
@@ -19,7 +20,7 @@ from muster.diagnose.kubernetes.refusals import Refusal, build_name_conflict, re
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import PODS, Object
 from muster.objects.kubernetes.names import build_pod_name
-from muster.objects.kubernetes.pods import read_pod
+from muster.objects.kubernetes.pods import JOB_PODS, read_pod
 from muster.render.kubernetes import render
 from muster.render.kubernetes.not_renderable import NotRenderable
 from muster.render.kubernetes.pod_copy import copy_pod
@@ -104,31 +105,36 @@ class PodCreator:
 
     async def _prepare(self, batch: _Batch, actions: Sequence[CreateNode]) -> Refusal | None:
         job, job_state = batch.job, batch.job_state
-        # Volcano refuses pods without their group, even in a dry run.
+        # Volcano refuses pods without their group.
         refusal = await self.children.make_pod_group(job)
         if refusal is not None:
             return refusal
-        if not job_state.passed_dry_run(job.metadata.generation):
-            refusal = await self._dry_run(batch, {action.node: action for action in actions})
+        if not job_state.has_accepted_pods(job.metadata.generation):
+            refusal = await self._check_kinds(batch, {action.node: action for action in actions})
             if refusal is not None:
                 return refusal
-            job_state.record_dry_run(job.metadata.generation)
         ca_bundle = self.children.ca_bundle()
         refusal = await self.children.make(job)
         if refusal is None:
             job_state.ca_bundle = ca_bundle
+            # A user may have deleted the Service: then this is a new one.
+            job_state.has_selected_pods = False
         return refusal
 
-    async def _dry_run(self, batch: _Batch, actions: dict[int, CreateNode]) -> Refusal | None:
-        """Create one pod of each kind as a dry run: the job can't start if one of its nodes has no pod."""
-        job = batch.job
+    async def _check_kinds(self, batch: _Batch, actions: dict[int, CreateNode]) -> Refusal | None:
+        """Create one pod of each kind as a dry run: the job can't start if one of its nodes has no pod.
+
+        The first pod is only rendered, because it is created before all others.
+        """
+        job, first_node = batch.job, next(iter(actions))
         for nodes in batch.groups:
             action = next((actions[node] for node in nodes if node in actions), None)
             if action is None:
                 continue
             try:
                 body = await self._render(batch, action)
-                await self.client.dry_run_create(PODS, job.metadata.namespace, body)
+                if action.node != first_node:
+                    await self.client.dry_run_create(PODS, job.metadata.namespace, body)
             except NotRenderable as error:
                 return Refusal(error.problem, is_final=True)
             except ApiError as error:
@@ -138,8 +144,14 @@ class PodCreator:
         return None
 
     async def _create_all(self, batch: _Batch, actions: Sequence[CreateNode]) -> list[ApiError]:
-        # One task for each slot, not for each pod: it takes long to start 10,000 tasks.
         remaining, failures = iter(actions), list[ApiError]()
+        if not batch.job_state.has_accepted_pods(batch.job.metadata.generation):
+            # If the API server refuses the first pod, the others are not sent.
+            await self._create_some(batch, islice(remaining, 1), failures)
+            if failures or batch.refusal is not None:
+                return failures
+            batch.job_state.record_accepted_pods(batch.job.metadata.generation)
+        # One task for each slot, not for each pod: it takes long to start 10,000 tasks.
         tasks = (
             self._create_some(batch, remaining, failures) for _ in range(min(MAX_CONCURRENT_CREATES, len(actions)))
         )
@@ -170,13 +182,13 @@ class PodCreator:
             body = await self._render(batch, action)
             name = build_pod_name(job.metadata.name, action.node, action.replacement)
             try:
-                created = await self.client.create(PODS, namespace, body)
+                created = await self.client.create(JOB_PODS, namespace, body)
             except ApiError as error:
                 if not error.already_exists:
                     batch.refusal = _refusal(error, body, job)
                     return
                 # An earlier request, without a response, or the previous leader created the pod.
-                created = await self.client.get(PODS, namespace, name)
+                created = await self.client.get(JOB_PODS, namespace, name)
             pod = read_pod(created)
             if pod is not None and pod.job_uid == job.metadata.uid:
                 self.pods.add_created(pod, self.clock())

@@ -103,18 +103,27 @@ class StatusWriter:
         return self._base
 
     async def write(self, status: Status) -> None:
-        """Write a significant change now, and mere progress when it is due. The caller may act afterwards.
+        """Write a significant change now, and mere progress when it is due.
 
         Raises `ResourceChanged`, `JobNotFound`, `NotLeading`, and `ApiError`.
         """
-        await self._write(status, serialise_status(status))
-        # Check the Lease even if nothing was written: the process may have been suspended during the reconcile.
+        await self._write(status, serialise_status(status), is_urgent=self._is_significant(status))
+        self._check_lease()
+
+    async def write_now(self, status: Status) -> None:
+        """Write the status, also progress. The caller may act afterwards. Raises the errors of `write`."""
+        await self._write(status, serialise_status(status), is_urgent=True)
+        self._check_lease()
+
+    def _check_lease(self) -> None:
+        # Even if nothing was written: the process may have been suspended during the reconcile.
         if not self._dependencies.holds_lease():
             raise NotLeading
 
     async def write_fields(self, fields: dict[str, JSON]) -> None:
         """Write some fields of a status that muster can't read. Raises the errors of `write`."""
-        await self._write(read_status({"status": fields}), fields)
+        status = read_status({"status": fields})
+        await self._write(status, fields, is_urgent=self._is_significant(status))
 
     async def add_finalizer(self, finalizer: str) -> None:
         """Add a backend's finalizer to the resource. Raises the errors of `write`."""
@@ -130,7 +139,10 @@ class StatusWriter:
         base = self._base
         await self._dependencies.client.delete(WATCHED_JOBS, base.namespace, base.name, uid=base.uid)
 
-    async def _write(self, status: Status, new_fields: dict[str, JSON]) -> None:
+    def _is_significant(self, status: Status) -> bool:
+        return is_significant_change(self._base.status, status)
+
+    async def _write(self, status: Status, new_fields: dict[str, JSON], *, is_urgent: bool) -> None:
         base = self._base
         if self.newest_resource is not base:
             raise ResourceChanged
@@ -139,7 +151,7 @@ class StatusWriter:
         if not patch or self._last_write == (base, new_fields):
             self.progress_due_at = self._slot_at = None
             return
-        if is_significant_change(base.status, status):
+        if is_urgent:
             self._dependencies.budget.spend(self._dependencies.clock(), base.namespace)
         elif not self._is_due():
             return

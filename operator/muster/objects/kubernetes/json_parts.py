@@ -40,6 +40,7 @@ _BRACKET = re.compile(rb"(?:" + _PLAIN + b"|" + _STRING + rb")*+([{}\[\]])", re.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 """Half of a character beyond U+FFFF. Alone it is not valid Unicode. Python accepts it, but the API server does not."""
 
+_DECODER = json.JSONDecoder()
 _OPENING_BRACKETS = (b"{", b"[")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
 _LEVEL_CHANGES = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
@@ -108,6 +109,24 @@ class Part:
         except ValueError as problem:
             raise MalformedJson(str(problem)) from None
         return result
+
+    def parse_whole(self, max_bytes: int) -> JSON:
+        """Parse the value with all levels; None if it is too long, or if Python's parser can't parse it.
+
+        If its end isn't known yet, the text after it counts as well.
+        """
+        end = self._end if self._end >= 0 else len(self._text)
+        text = self._text[self._start : end] if end - self._start <= max_bytes else b""
+        # Positions in bytes and in characters are equal only in ASCII.
+        if not text.isascii() or _SURROGATE.search(text) is not None:
+            return None
+        try:
+            result, length = _DECODER.raw_decode(text.decode("ascii"))
+        except (ValueError, RecursionError):
+            return None
+        self._end = self._start + length
+        parsed: JSON = result
+        return parsed
 
     def iterate_members(self) -> Iterator[tuple[str, Part]]:
         """Yield the keys and values of a map. Raises `MalformedJson` for other values."""

@@ -29,6 +29,9 @@ def read_object(part: Part, parse_options: ParseOptions) -> Object:
     """Parse an object. Raises `MalformedJson`."""
     if not part.contains(parse_options.required_text):
         return {"metadata": dict(_parse_identity(part)), MISSING_PARTS: {"": "it does not belong to muster"}}
+    whole = part.parse_whole(parse_options.whole_bytes) if parse_options.whole_bytes else None
+    if isinstance(whole, dict) and isinstance(whole.get("metadata"), dict):
+        return dict(_select_fields(whole, parse_options))
     missing: dict[str, JSON] = {}
     result: dict[str, JSON] = {}
     for name, member in part.iterate_members():
@@ -37,6 +40,16 @@ def read_object(part: Part, parse_options: ParseOptions) -> Object:
         elif member.size <= _SHORT_BYTES or parse_options.parts is None or name in parse_options.parts:
             _add_field(result, missing, (name, name), member, parse_options)
     return {**result, MISSING_PARTS: missing} if missing else result
+
+
+def _select_fields(whole: dict[str, JSON], parse_options: ParseOptions) -> Iterator[tuple[str, JSON]]:
+    """Yield the fields that the options keep."""
+    for name, value in whole.items():
+        if name == "metadata" and isinstance(value, dict):
+            kept = value.keys() - {"managedFields"} if parse_options.metadata is None else parse_options.metadata
+            yield name, _drop_last_applied({key: field for key, field in value.items() if key in kept})
+        elif isinstance(value, str) or parse_options.parts is None or name in parse_options.parts:
+            yield name, value
 
 
 def read_missing_parts(source: Object) -> Mapping[str, str]:
@@ -67,10 +80,14 @@ def _parse_metadata(part: Part, parse_options: ParseOptions, missing: dict[str, 
             result[name] = _parse_annotations(member, parse_options.annotations)
         elif name != "managedFields" and (parse_options.metadata is None or name in parse_options.metadata):
             _add_field(result, missing, (name, f"metadata.{name}"), member, parse_options)
-    annotations = result.get("annotations")
+    return _drop_last_applied(result)
+
+
+def _drop_last_applied(metadata: dict[str, JSON]) -> dict[str, JSON]:
+    annotations = metadata.get("annotations")
     if isinstance(annotations, dict):
         annotations.pop(LAST_APPLIED, None)
-    return result
+    return metadata
 
 
 def _parse_annotations(part: Part, wanted: Mapping[str, int]) -> dict[str, JSON]:

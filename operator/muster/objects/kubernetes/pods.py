@@ -24,6 +24,9 @@ from muster.objects.kubernetes.names import (
     build_pod_name,
 )
 
+_SMALL_BYTES = 16 * 1024
+"""More than a usual pod has. No field of a smaller pod is too long."""
+
 JOB_PODS = replace(
     PODS,
     parse_options=ParseOptions(
@@ -36,7 +39,8 @@ JOB_PODS = replace(
             }
         ),
         parts=frozenset({"spec", "status"}),
-        max_bytes={"metadata.ownerReferences": 16 * 1024},
+        max_bytes={"metadata.ownerReferences": _SMALL_BYTES},
+        whole_bytes=_SMALL_BYTES,
     ),
 )
 """The pods, with the fields that `read_pod` needs."""

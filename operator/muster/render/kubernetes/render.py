@@ -31,13 +31,18 @@ def render_pod(
 
 
 def render_service(job: Job) -> Object:
-    """Return the headless Service for the nodes' DNS names, which resolve before the nodes are ready."""
-    spec: Fields = {
-        "clusterIP": "None",
-        "publishNotReadyAddresses": True,
-        "selector": {JOB_UID_LABEL: job.metadata.uid},
-    }
+    """Return the headless Service for the nodes' DNS names, which resolve before the nodes are ready.
+
+    It selects no pods until its spec has the selector of `render_pod_selector`.
+    """
+    # Without a selector, the API server's default is RequireDualStack, with which many clusters refuse the selector.
+    spec: Fields = {"clusterIP": "None", "ipFamilyPolicy": "SingleStack", "publishNotReadyAddresses": True}
     return {**_make_type_and_metadata(SERVICES, job), "spec": spec}
+
+
+def render_pod_selector(job: Job) -> Fields:
+    """Return the selector with which the Service selects the job's pods."""
+    return {JOB_UID_LABEL: job.metadata.uid}
 
 
 def render_config_map(job: Job, plan: Plan, archive: bytes) -> Object:

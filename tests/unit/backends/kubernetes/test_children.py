@@ -12,7 +12,7 @@ from muster.api.spec.job import Metadata
 from muster.objects.kubernetes.names import build_children_name, build_pod_name
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes.devices import resolve_procs_per_node
-from muster.render.kubernetes.render import render_config_map, render_service
+from muster.render.kubernetes.render import render_config_map, render_pod_selector, render_service
 from muster.render.kubernetes.spec_hash import hash_spec
 from muster_worker.contract import wire
 from muster_worker.contract.schema import Plan
@@ -64,11 +64,8 @@ def test_no_two_pods_share_a_name() -> None:
 
 def test_the_service_names_nodes_that_are_not_ready() -> None:
     spec = read_mapping(render_service(cluster_job())["spec"])
-    assert spec == {
-        "clusterIP": "None",
-        "publishNotReadyAddresses": True,
-        "selector": {"muster.dev/job-uid": UID},
-    }
+    assert spec == {"clusterIP": "None", "ipFamilyPolicy": "SingleStack", "publishNotReadyAddresses": True}
+    assert render_pod_selector(cluster_job()) == {"muster.dev/job-uid": UID}
 
 
 def test_the_config_map_holds_the_plan_and_the_agent() -> None:

@@ -187,3 +187,28 @@ RUNNING_STATUS = status_at(
 )
 def test_significant_changes(after: Status, *, is_significant: bool) -> None:
     assert is_significant_change(RUNNING_STATUS, after) is is_significant
+
+
+def starting_at(*nodes: NodeFacts) -> Status:
+    return compute_status(job(2, 1), Status(), facts(*nodes), START + 10)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_significant"),
+    [
+        (
+            starting_at(missing_node(0), missing_node(1)),
+            starting_at(missing_node(0), node(1, process=ProcessFacts(ProcessState.WAITING))),
+            False,
+        ),
+        (starting_at(missing_node(0), ready_node(1)), starting_at(ready_node(0), ready_node(1)), True),
+        (
+            starting_at(node(0), node(1)),
+            starting_at(ready_node(0), node(1)),
+            False,
+        ),
+        (starting_at(missing_node(0), ready_node(1)), starting_at(running_node(0, rank(0)), ready_node(1)), True),
+    ],
+)
+def test_significant_changes_before_the_ranks_run(before: Status, after: Status, *, is_significant: bool) -> None:
+    assert is_significant_change(before, after) is is_significant

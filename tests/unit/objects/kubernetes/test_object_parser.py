@@ -3,8 +3,11 @@ others.
 """
 
 import json
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from muster.api.document import JSON
 from muster.objects.kubernetes.json_parts import MAX_LEVELS, MalformedJson, find_value
@@ -105,6 +108,60 @@ def test_of_what_is_of_no_interest_nothing_but_the_identity_is_read() -> None:
     assert result["metadata"] == IDENTITY
     assert "" in read_missing_parts(result)
     assert read_missing_parts(read(text_of(rest=b'"spec":{"kind":"DistributedTrainingJob"}'), parse_options)) == {}
+
+
+SMALL = ParseOptions(
+    required_text=b'"Pod"',
+    metadata=frozenset({"name", "namespace", "annotations"}),
+    parts=frozenset({"spec", "status"}),
+    whole_bytes=10_000,
+)
+PART_BY_PART = replace(SMALL, whole_bytes=0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        text_of(),
+        text_of(
+            b'"managedFields":[{"f:a":{}}],',
+            b'"spec":{"x":[1,{"y":null}]},"other":{"z":"%b"},"status":{}' % (b"z" * 300),
+        ),
+        text_of(rest='"spec":{"x":"é"}'.encode()),
+        text_of(rest=b'"spec":{"x":"\\ud83d\\ude00"}'),
+        text_of(rest=b'"spec":{"x":"\\ud83d"}'),
+        text_of(rest=b'"spec":{"x":1},"spec":{"x":2}'),
+        text_of(b'"managedFields":%b,' % DEEP),
+        text_of(rest=b'"spec":{"x":"%b"}' % (b"y" * 20_000)),
+        b'{"metadata":{"annotations":%b,"name":"a"},"kind":"Pod"}'
+        % json.dumps({LAST_APPLIED: "{}", "b": "1"}).encode(),
+        b'{"metadata":{"name":"a"},"kind":"Job"}',
+    ],
+)
+def test_a_small_object_parsed_as_a_whole_has_the_same_fields(text: bytes) -> None:
+    assert read(text, SMALL) == read(text, PART_BY_PART)
+    # In a watch's event, something follows the object.
+    part = find_value(text + b"}\n")
+    assert read_object(part, SMALL) == read(text, PART_BY_PART)
+    page = read_page(b'{"items":[%b,%b],"metadata":{}}' % (text, text))
+    assert list(page.parse_items(SMALL)) == [read(text, PART_BY_PART)] * 2
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b'{"metadata":3}', b'{"metadata":{}', b'{"metadata":{"name":"Pod"}'])
+def test_what_is_no_object_is_malformed_also_as_a_whole(text: bytes) -> None:
+    with pytest.raises(MalformedJson):
+        read(text, replace(SMALL, required_text=b""))
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda each: st.lists(each) | st.dictionaries(st.text(), each),
+    )
+)
+def test_any_small_object_parsed_as_a_whole_has_the_same_fields(spec: JSON) -> None:
+    text = json.dumps({"kind": "Pod", "metadata": {"name": "a"}, "spec": spec}).encode()
+    assert read(text, SMALL) == read(text, PART_BY_PART)
 
 
 def test_identity_only_forgets_the_rest() -> None:

@@ -15,7 +15,7 @@ def _check_override_nodes(spec: Spec) -> Iterator[Violation]:
 
 
 MAX_POD_VARIANTS = 128
-"""Maximum number of different pods of a job. The operator validates one pod of each variant with a dry run."""
+"""Maximum number of different pods of a job. Before the job starts, the operator validates a pod of each variant."""
 
 MAX_MERGES = 256
 """Maximum number of merges to render one pod of each variant.
@@ -51,7 +51,7 @@ OVERRIDE_RULES = (
     ),
     Rule(
         schema_paths=("spec.nodeOverrides",),
-        rationale="muster renders a pod for each combination and validates it with a dry run before the job starts.",
+        rationale="muster renders a pod for each combination and validates it before the job starts.",
         message=f"at most {MAX_POD_VARIANTS} combinations of overrides are allowed, and {MAX_MERGES} merges (an "
         "override counts once for each combination that contains it); combine overrides, or let fewer of them overlap",
         find_violations=_check_pod_variants,
