@@ -4,11 +4,12 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from cluster import components, lan, node, packages, places
+from support.sudden_kill import kill_at_once
 
 
 def processes(pod: Any, container: str = "trainer") -> tuple[int, ...]:
@@ -65,11 +66,7 @@ def kill(*wanted: int) -> None:
 
 def kill_container(pod: Any) -> None:
     """Kill all processes of a pod's container at once, so that none reports the end of another."""
-    found = processes(pod)
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        for process in found:
-            with suppress(ProcessLookupError):
-                os.kill(process, number)
+    kill_at_once(processes(pod))
 
 
 @contextmanager

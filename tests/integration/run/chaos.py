@@ -29,6 +29,7 @@ from support.chaos_job import (
     read_pid,
 )
 from support.marked_processes import find_marked_processes
+from support.sudden_kill import kill_at_once
 
 HANG_SECONDS = 8
 MAX_FAULTS = 3
@@ -138,9 +139,7 @@ def kill_launcher(victim: Victim) -> None:
 
 def kill_agent(victim: Victim) -> None:
     """Without a last word."""
-    agents = victim.started.agents()
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        victim.send(number, *agents)
+    kill_at_once(victim.started.agents())
 
 
 def freeze_agent_for_a_moment(victim: Victim) -> None:

@@ -1,13 +1,12 @@
 """`muster run` of elastic jobs: they run with `spec.nodes`, and a restart waits for a node whose agent was killed."""
 
 import json
-import os
-import signal
 from pathlib import Path
 from typing import Any
 
 from integration.run.muster_run import MARK, OUT, Started, sh, start, write_job
 from support.marked_processes import find_marked_processes
+from support.sudden_kill import kill_at_once
 
 REPORT = f'echo "$WORLD_SIZE" >{OUT}/.$RANK && mv {OUT}/.$RANK {OUT}/world-$RANK-$MUSTER_ATTEMPT'
 TRAIN = f"{REPORT}; while [ ! -e {OUT}/fails ] && [ $MUSTER_ATTEMPT = 1 ]; do sleep 0.05; done"
@@ -51,7 +50,5 @@ def test_a_restart_waits_for_the_node_whose_agent_was_killed(tmp_path: Path) -> 
         if "--plan " in line and "--node 1 " in line
     ]
     # Stopped first, the agent can't report the SIGTERM that it gets when its guardian ends.
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        for pid in agents:
-            os.kill(pid, number)
+    kill_at_once(agents)
     check_second_attempt(started)

@@ -12,6 +12,7 @@ import pytest
 
 from integration.run.muster_run import OUT, await_true, run, sh, start, write_job
 from integration.run.test_run_mpi import environment
+from support.sudden_kill import kill_at_once
 
 POLICY = {"maxRestarts": 3}
 
@@ -74,9 +75,7 @@ def test_an_agent_that_is_killed_is_replaced(tmp_path: Path, launcher: str, node
     started.await_files("*-1", 2 * nodes)
     agents = started.agents()
     # Stopped first, the agent can't report the SIGTERM that it gets when its guardian ends.
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        for pid in agents:
-            os.kill(pid, number)
+    kill_at_once(agents)
     assert started.wait() == 0
     status = json.loads(started.stdout)["status"]
     (record,) = status["restarts"]["history"]
