@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from muster_worker.rank.progress_file import Writer
 
 POLL_SECONDS = 0.002
-"""Interval at which a rank reads the stop file. The decision takes a few hundredths of a second."""
+"""Interval at which a rank reads the stop file. The nodes agree on the stop call in a few hundredths of a second."""
 
 
 class _StopCalls:
@@ -27,7 +27,8 @@ class _StopCalls:
     def is_stopping(self) -> bool:
         """Count a call, and return its result."""
         if not self._is_stopping:
-            # Count the call before reading the stop file: the agent assumes that each later call waits.
+            # Count the call before reading the stop file. The agent writes the file first and reads the counts then, so
+            # that each call which it has not counted sees the file and waits.
             call = self._progress_words[progress_file.WORD_STOPPING_CALLS] + 1
             self._progress_words[progress_file.WORD_STOPPING_CALLS] = call
             self._is_stopping = self._has_to_stop(call)
@@ -53,8 +54,9 @@ def stopping() -> bool:
 
     All ranks of the job get True from the same call, for example the tenth. So call `stopping` equally often on every
     rank, from one thread. Later calls return True, too. The rank gets no SIGTERM until 2 s before SIGKILL. A call takes
-    less than a microsecond. While the nodes agree on the call, it waits for a few hundredths of a second. Outside
-    muster, on SageMaker and in child processes of a rank `stopping` returns False.
+    less than a microsecond. When a stop begins, one call waits for a few hundredths of a second, until the nodes have
+    chosen the first call that returns True. Outside muster, on SageMaker and in child processes of a rank `stopping`
+    returns False.
     """
     return _stop_calls is not None and _stop_calls.is_stopping()
 

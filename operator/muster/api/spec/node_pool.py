@@ -27,7 +27,7 @@ class PoolFields(Model):
 
     instance_type: str | None = Field(
         default=None,
-        description="Their instance type, such as p5.48xlarge: it determines devices, EFA, huge pages, tolerations.",
+        description="The nodes' instance type, such as p5.48xlarge. It determines devices, huge pages and tolerations.",
         min_length=1,
         max_length=63,
         pattern=r"^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$",

@@ -35,7 +35,7 @@ def serialise_spec(job: Job) -> dict[str, JSON]:
 def serialise_status(status: Status) -> dict[str, JSON]:
     """Return the status for a patch of the resource, without unknown values."""
     fields = status.model_dump(mode="json", by_alias=True, exclude_none=True)
-    # Keep every field of conditions, because Kubernetes requires a message, even if it is empty.
+    # Omit default values only in ranks and progress: Kubernetes requires a condition's message, even an empty one.
     fields |= status.model_dump(mode="json", by_alias=True, exclude_defaults=True, include={"ranks", "progress"})
     return {key: value for key, value in fields.items() if value not in ([], {}, "")}
 

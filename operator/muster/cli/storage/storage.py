@@ -34,7 +34,10 @@ class StorageOptions:
 
 
 def download_files(options: StorageOptions, node: int, config_map: Path | None) -> int:
-    """Download the files of node `node`; return the exit code. After a failure, the last line is the error."""
+    """Download the files of node `node`; return the exit code.
+
+    After a failure, the last line of standard error is the reason and the message.
+    """
     # The ranks may run as another user, so they need access to the files.
     os.umask(0)
     # The root file system is read-only.

@@ -1,4 +1,4 @@
-"""Load waiting jobs when enough memory is free."""
+"""Load the jobs that did not fit into the operator's memory limit, as soon as they fit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class WaitingJobLoader:
-    """Loads waiting jobs, and passes them to `handle_change`."""
+    """Loads jobs that wait for the operator's memory, and passes them to `handle_change`."""
 
     client: Client
     job_memory: JobMemory
@@ -38,7 +38,10 @@ class WaitingJobLoader:
                     await self._load(identity)
                 except ApiError as error:
                     _log.warning(
-                        "%s/%s waits for memory and could not be loaded: %s", identity.namespace, identity.name, error
+                        "%s/%s waits for memory of the operator and could not be read again: %s",
+                        identity.namespace,
+                        identity.name,
+                        error,
                     )
                     break
 

@@ -64,7 +64,7 @@ class _Transfer:
     progress: Progress
 
     def make_steps(self, objects: Iterable[FileObject]) -> Iterator[Callable[[], None]]:
-        """Yield the transfers of at most `RANGE_BYTES`, in any order."""
+        """Yield functions that transfer at most `RANGE_BYTES` each. They may run in any order."""
         for file_object in objects:
             if file_object.s3_object.size <= RANGE_BYTES:
                 yield partial(self._download_whole, file_object)
