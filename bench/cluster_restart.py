@@ -126,16 +126,16 @@ def measure(jobs: Jobs, nodes: int, ranks: int, variant: Variant, folder: Path) 
     jobs.wait(name, "condition=Complete")
     (restart,) = jobs.status(name)["restarts"]["history"]
     jobs.run("delete", f"dtj/{name}")
-    killed_at = newest(folder, "kill-1")
+    killed_at = find_newest_time(folder, "kill-1")
     times = (
-        newest(folder, "step-1") - applied_at,
-        *(newest(folder, f"{event}-2") - killed_at for event in ("launcher", "start", "step")),
+        find_newest_time(folder, "step-1") - applied_at,
+        *(find_newest_time(folder, f"{event}-2") - killed_at for event in ("launcher", "start", "step")),
         float(restart["secondsLost"]),
     )
     return dict(zip(SECONDS, times, strict=True))
 
 
-def newest(folder: Path, event: str) -> float:
+def find_newest_time(folder: Path, event: str) -> float:
     """Return the latest time of an event over all ranks (Unix seconds)."""
     return max(float(path.read_text(encoding="ascii")) for path in folder.glob(f"{event}-*"))
 

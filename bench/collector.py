@@ -95,7 +95,7 @@ async def measure(url: str, certificate: ServingCertificate, work: Sequence[Sequ
     return sum(len(part) for part in work) / cpu_seconds
 
 
-async def bench(requests: int, procs: int, rounds: int) -> dict[str, float | int | str]:
+async def measure_collectors(requests: int, procs: int, rounds: int) -> dict[str, float | int | str]:
     """Run all rounds, each with both servers."""
     now = time.time()
     certificate = issue_certificate([HOST], now, 3600.0)
@@ -151,7 +151,7 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=8, help="ranks in a report")
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
-    print(json.dumps(asyncio.run(bench(options.requests, options.ranks, options.rounds))))
+    print(json.dumps(asyncio.run(measure_collectors(options.requests, options.ranks, options.rounds))))
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ class Case:
             template=template(self.folder, grace_seconds=10),
         )
 
-    def result(self, status: Mapping[str, Any]) -> dict[str, Any]:
+    def get_result(self, status: Mapping[str, Any]) -> dict[str, Any]:
         """Return the figures of the ended job."""
         history = status.get("restarts", {}).get("history", [])
         last = self.samples[-1][1]
@@ -174,7 +174,7 @@ def main() -> None:
         for case in cases:
             case.apply(jobs, options.launcher, options.warm_start)
         run_jobs(jobs, cases, options.seconds)
-        result = {case.restart_scope: case.result(jobs.status(case.name)) for case in cases}
+        result = {case.restart_scope: case.get_result(jobs.status(case.name)) for case in cases}
         versions = find_versions(kubectl)
     settings = {**vars(options), "nodes": NODES, "ranks": RANKS_PER_NODE, "cores": os.cpu_count(), **versions}
     print(json.dumps({"bench": "goodput", **settings, **result}))

@@ -48,11 +48,11 @@ class Axes:
     seconds: float
     low: float
 
-    def x(self, seconds: float) -> float:
+    def get_x(self, seconds: float) -> float:
         """Return the horizontal position of a time."""
         return round(LEFT + seconds / self.seconds * (WIDTH - LEFT - RIGHT), 1)
 
-    def y(self, ratio: float) -> float:
+    def get_y(self, ratio: float) -> float:
         """Return the vertical position of a goodput."""
         return round(TOP + (1 - ratio) / (1 - self.low) * (HEIGHT - TOP - BOTTOM), 1)
 
@@ -61,14 +61,14 @@ def draw_axes(axes: Axes) -> list[str]:
     """Draw the grid with its numbers."""
     drawn = []
     for percent in range(round(axes.low * 100), 101, 20):
-        y = axes.y(percent / 100)
+        y = axes.get_y(percent / 100)
         drawn += [
             f'<line class="grid" x1="{LEFT}" y1="{y}" x2="{WIDTH - RIGHT}" y2="{y}"/>',
             f'<text x="{LEFT - 8}" y="{y + 5}" text-anchor="end">{percent} %</text>',
         ]
     bottom = HEIGHT - BOTTOM
     drawn += [
-        f'<text x="{axes.x(second)}" y="{bottom + 20}" text-anchor="middle">{second}</text>'
+        f'<text x="{axes.get_x(second)}" y="{bottom + 20}" text-anchor="middle">{second}</text>'
         for second in range(0, int(axes.seconds) + 1, 60)
     ]
     middle = (LEFT + WIDTH - RIGHT) / 2
@@ -78,14 +78,14 @@ def draw_axes(axes: Axes) -> list[str]:
 
 def draw_line(line: Line, axes: Axes) -> list[str]:
     """Draw a job's goodput, with its last value beside it, and a triangle at the bottom for each kill."""
-    points = " ".join(f"{axes.x(second)},{axes.y(ratio)}" for second, ratio in line.points)
+    points = " ".join(f"{axes.get_x(second)},{axes.get_y(ratio)}" for second, ratio in line.points)
     last = line.points[-1][1]
-    y, bottom = axes.y(last), HEIGHT - BOTTOM
+    y, bottom = axes.get_y(last), HEIGHT - BOTTOM
     return [
         f'<polyline class="{line.style}" points="{points}"/>',
         f'<text class="{line.style}" x="{WIDTH - RIGHT + 8}" y="{y + 5}">{line.name} {last * 100:.0f} %</text>',
         *(
-            f'<path class="{line.style}" d="M{axes.x(at)} {bottom - 10} l5 9 h-10 z"><title>kill -9</title></path>'
+            f'<path class="{line.style}" d="M{axes.get_x(at)} {bottom - 10} l5 9 h-10 z"><title>kill -9</title></path>'
             for at in line.kills
         ),
     ]

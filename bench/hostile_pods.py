@@ -60,7 +60,7 @@ class Site:
         return int(self.url.rsplit(":", 1)[1])
 
 
-def job_uid(pod: str) -> str:
+def make_job_uid(pod: str) -> str:
     """Return the UID of a pod's job. Each pod has its own job and namespace."""
     return f"job-of-{pod}"
 
@@ -71,7 +71,9 @@ def make_report(pod: str, ranks: int, lines: Sequence[str], sequence: int) -> by
         RankReport(local, local, RankState.RUNNING, pid=4000, started_age=1.0, step=sequence, last_lines=tuple(lines))
         for local in range(ranks)
     )
-    return wire.encode(Report(job_uid(pod), 0, 0, 1, sequence, AgentPhase.RUNNING, "10.0.0.1", 29500, ranks=reports))
+    return wire.encode(
+        Report(make_job_uid(pod), 0, 0, 1, sequence, AgentPhase.RUNNING, "10.0.0.1", 29500, ranks=reports)
+    )
 
 
 class Pods:
@@ -79,7 +81,7 @@ class Pods:
 
     def find(self, pod_uid: str) -> PodIdentity | None:
         """Return a member for any pod."""
-        return PodIdentity(job_uid(pod_uid), 0, 0)
+        return PodIdentity(make_job_uid(pod_uid), 0, 0)
 
 
 def read_memory_mib() -> float:
@@ -96,7 +98,7 @@ async def serve(pipe: multiprocessing.connection.Connection, pods: Sequence[str]
     verifier = TokenVerifier(ISSUER, TOKEN_AUDIENCE, read_keys(issuer.make_jwks()))
     store = RankStore()
     for pod in pods:
-        store.register_job(JobShape(job_uid(pod), 1, RANKS, now - 60.0))
+        store.register_job(JobShape(make_job_uid(pod), 1, RANKS, now - 60.0))
     collector = Collector(store=store, verifier=verifier, directory=Pods(), certificate=certificate, clock=time.time)
     url = await collector.start(HOST)
     collector.start_leading(lambda: True)
@@ -185,11 +187,11 @@ class HostilePod:
         """Run these attacks concurrently until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for name in attacks:
-                attack, times = self._attacks()[name]
+                attack, times = self._list_attacks()[name]
                 for _ in range(times):
                     tasks.create_task(self._repeat(attack))
 
-    def _attacks(self) -> dict[str, tuple[Callable[[], Awaitable[None]], int]]:
+    def _list_attacks(self) -> dict[str, tuple[Callable[[], Awaitable[None]], int]]:
         """Return the attacks, each with its number of concurrent tasks."""
         return {
             "large": (self._post_large, 4),
@@ -218,14 +220,14 @@ class HostilePod:
         finally:
             writer.transport.abort()
 
-    def _head(self, method: str, path: str, *lines: str) -> bytes:
+    def _make_request_head(self, method: str, path: str, *lines: str) -> bytes:
         head = (f"{method} {path} HTTP/1.1", "Host: x", f"Authorization: Bearer {self.site.tokens[self.name]}", *lines)
         return "\r\n".join((*head, "", "")).encode()
 
     async def _post(self, body: bytes) -> None:
         async with self._open_tls() as (reader, writer):
             for _ in range(50):
-                writer.write(self._head("POST", "/v1/report", f"Content-Length: {len(body)}") + body)
+                writer.write(self._make_request_head("POST", "/v1/report", f"Content-Length: {len(body)}") + body)
                 await writer.drain()
                 await reader.readuntil(b"\r\n\r\n")
 
@@ -237,18 +239,20 @@ class HostilePod:
 
     async def _send_half_a_body(self) -> None:
         async with self._open_tls() as (reader, writer):
-            writer.write(self._head("POST", "/v1/report", "Content-Length: 1000000") + b" " * 500_000)
+            writer.write(self._make_request_head("POST", "/v1/report", "Content-Length: 1000000") + b" " * 500_000)
             await reader.read()
 
     async def _send_chunks(self) -> None:
         async with self._open_tls() as (reader, writer):
-            writer.write(self._head("POST", "/v1/report", "Transfer-Encoding: chunked") + b"1\r\n \r\n" * 100_000)
+            writer.write(
+                self._make_request_head("POST", "/v1/report", "Transfer-Encoding: chunked") + b"1\r\n \r\n" * 100_000
+            )
             await reader.read()
 
     async def _poll_commands(self) -> None:
         async with self._open_tls() as (reader, writer):
             for _ in range(50):
-                writer.write(self._head("GET", "/v1/command?wait=0") * 10)
+                writer.write(self._make_request_head("GET", "/v1/command?wait=0") * 10)
                 await reader.readuntil(b"\r\n\r\n")
 
     async def _connect_and_wait(self) -> None:
@@ -279,7 +283,7 @@ def run_hostile(site: Site, pods: Sequence[tuple[str, str]], attacks: Sequence[s
     asyncio.run(run())
 
 
-def bench(pods: int, seconds: float, attacks: Sequence[str]) -> dict[str, object]:
+def run_attacks(pods: int, seconds: float, attacks: Sequence[str]) -> dict[str, object]:
     """Run `pods` hostile pods for `seconds` and return the figures."""
     spawn = multiprocessing.get_context("spawn")
     names = [f"hostile-{number}" for number in range(pods)]
@@ -322,7 +326,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--attacks", nargs="+", choices=ATTACKS, default=ATTACKS)
     options = parser.parse_args()
-    print(json.dumps(bench(options.pods, options.seconds, options.attacks)))
+    print(json.dumps(run_attacks(options.pods, options.seconds, options.attacks)))
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ def _write(folder: Path, script: str) -> None:
 
 
 def _run(folder: Path, program: str) -> float:
-    started = _cpu_seconds()
+    started = _measure_cpu_seconds()
     with subprocess.Popen(
         [sys.executable, program], cwd=folder, env={**os.environ, **RANK}, stdout=subprocess.PIPE
     ) as process:
@@ -92,10 +92,10 @@ def _run(folder: Path, program: str) -> float:
             raise AssertionError("started with its output as a pipe")
         while process.stdout.read(1 << 20):
             pass
-    return _cpu_seconds() - started
+    return _measure_cpu_seconds() - started
 
 
-def _cpu_seconds() -> float:
+def _measure_cpu_seconds() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -69,11 +69,11 @@ def main(arguments: Sequence[str]) -> int:
         fake_mpirun.chmod(0o755)
         world.make_plan(
             *(str(fake_mpirun), str(options.nodes), str(options.pairs), options.mpi),
-            *(BARE if options.bare else (*WITHOUT_HOOK, sys.executable, world.script(WORLD))),
+            *(BARE if options.bare else (*WITHOUT_HOOK, sys.executable, world.write_script(WORLD))),
             launcher=Launcher.MPI,
             nodes=options.nodes,
         )
-        world.launch(environment=mpi.added_to(os.environ))
+        world.launch(environment=mpi.add_to(os.environ))
         world.wait(0, lambda report: report.launcher is not None, WAIT_SECONDS)
         world.send(CommandKind.KILL)
         results = [line for line in world.log(0).splitlines() if RESULT in line]

@@ -94,8 +94,8 @@ def make_resource(number: int, size: Size, created: str, *, suspended: bool) -> 
 def make_pod(job: Job, node: int, created: str) -> Object:
     """Return the running pod of a node."""
     body = dict(render.render_pod(job, node, 0, SETTING))
-    body["metadata"] = {**_fields(body, "metadata"), "uid": f"{job.metadata.uid}-{node}", "resourceVersion": "1"}
-    body["spec"] = {**_fields(body, "spec"), "nodeName": f"machine-{node}"}
+    body["metadata"] = {**_get_fields(body, "metadata"), "uid": f"{job.metadata.uid}-{node}", "resourceVersion": "1"}
+    body["spec"] = {**_get_fields(body, "spec"), "nodeName": f"machine-{node}"}
     body["status"] = {
         "phase": "Running",
         "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": created}],
@@ -126,7 +126,7 @@ class Server:
     """An API server that stores jobs, accepts all other requests, and counts requests."""
 
     def __init__(self, resources: list[Object]) -> None:
-        self.resources_by_name = {str(_fields(one, "metadata")["name"]): dict(one) for one in resources}
+        self.resources_by_name = {str(_get_fields(one, "metadata")["name"]): dict(one) for one in resources}
         self.requests = 0
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -138,12 +138,12 @@ class Server:
         current = self.resources_by_name[request.path.split("/")[-2]]
         status = current.get("status")
         current["status"] = _merge(status, body["status"])
-        metadata = _fields(current, "metadata")
+        metadata = _get_fields(current, "metadata")
         current["metadata"] = {**metadata, "resourceVersion": str(int(str(metadata["resourceVersion"])) + 1)}
         return web.json_response(current)
 
 
-def _fields(source: Object, part: str) -> dict[str, JSON]:
+def _get_fields(source: Object, part: str) -> dict[str, JSON]:
     fields = source.get(part)
     return fields if isinstance(fields, dict) else {}
 
@@ -256,7 +256,7 @@ class Usage:
         return self.cpu_seconds / self.wall_seconds
 
 
-async def bench(size: Size, *, suspended: bool) -> dict[str, float]:
+async def measure_load(size: Size, *, suspended: bool) -> dict[str, float]:
     """Add all jobs at once, then measure for `size.seconds`."""
     created = format_timestamp(time.time() - 60.0)
     resources = [make_resource(number, size, created, suspended=suspended) for number in range(size.jobs)]
@@ -315,14 +315,14 @@ async def _send_first_reports(store: RankStore, resources: Sequence[Object], siz
     """Send a first report of each agent, so that later ones are heartbeats without changes."""
     for each in resources:
         for node in range(size.nodes):
-            _record_report(store, str(_fields(each, "metadata")["uid"]), node, size, 1)
+            _record_report(store, str(_get_fields(each, "metadata")["uid"]), node, size, 1)
         await asyncio.sleep(0.005)
     await asyncio.sleep(5.0)
 
 
 async def _send_reports(store: RankStore, resources: Sequence[Object], size: Size) -> int:
     """Send reports at the collector's heartbeat interval until the time is over. Returns their number."""
-    uids = [str(_fields(each, "metadata")["uid"]) for each in resources]
+    uids = [str(_get_fields(each, "metadata")["uid"]) for each in resources]
     agents = [(uid, node) for node in range(size.nodes) for uid in uids]
     per_second = len(agents) / compute_heartbeat_seconds(len(agents))
     started, sent = time.monotonic(), 0
@@ -355,8 +355,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="duration of each measurement")
     options = parser.parse_args()
     size = Size(options.jobs, options.nodes, options.ranks, options.seconds)
-    suspended_result = asyncio.run(bench(size, suspended=True))
-    reporting = asyncio.run(bench(size, suspended=False))
+    suspended_result = asyncio.run(measure_load(size, suspended=True))
+    reporting = asyncio.run(measure_load(size, suspended=False))
     print(json.dumps({"bench": "operator_load", **vars(options), "at_rest": suspended_result, "reporting": reporting}))
 
 

@@ -36,7 +36,7 @@ class KubectlError(Exception):
     """kubectl's error."""
 
 
-class NotSucceeded(Exception):
+class RunFailed(Exception):
     """A run didn't succeed. The message is the manifest's name."""
 
 
@@ -52,17 +52,17 @@ def main(arguments: Sequence[str]) -> int:
     namespace = options.namespace or f"bench-{uuid.uuid4().hex[:8]}"
     values = {"NAMESPACE": namespace, "IMAGE": options.image, "PACKAGES": options.packages, "DATA": options.data}
     if not options.namespace:
-        kubectl("create", "namespace", namespace)
+        run_kubectl("create", "namespace", namespace)
     try:
-        kubectl("create", "configmap", "digits", f"--namespace={namespace}", f"--from-file={TRAIN}")
-        kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={namespace}")
+        run_kubectl("create", "configmap", "digits", f"--namespace={namespace}", f"--from-file={TRAIN}")
+        run_kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={namespace}")
         by_hand: list[float] = []
         with_muster: list[float] = []
         failed = Counter[str]()
         while len(by_hand) < options.pairs:
             try:
                 pair = [measure_seconds(manifest, values, pods) for manifest, pods in PAIR.items()]
-            except NotSucceeded as problem:
+            except RunFailed as problem:
                 failed[str(problem)] += 1
                 if failed.total() > MAX_FAILURES:
                     raise SystemExit(f"too many failures: {dict(failed)}") from None
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
         created_objects = (
             ("configmap/digits", f"--namespace={namespace}") if options.namespace else (f"namespace/{namespace}",)
         )
-        kubectl("delete", *created_objects, "--wait=false")
+        run_kubectl("delete", *created_objects, "--wait=false")
     medians = statistics.median(by_hand), statistics.median(with_muster)
     result = {
         "bench": "overhead",
@@ -97,24 +97,24 @@ def measure_seconds(manifest: str, values: dict[str, object], pods: Sequence[str
     text = string.Template((HERE / manifest).read_text(encoding="utf-8")).safe_substitute(values)
     namespace_option = f"--namespace={values['NAMESPACE']}"
     started = time.monotonic()
-    kubectl("apply", "-f", "-", stdin=text)
+    run_kubectl("apply", "-f", "-", stdin=text)
     names = [f"pod/{name}" for name in pods]
     try:
         for name in names:
             # Wait for one pod at a time, because `kubectl wait` fails if several objects are missing.
-            kubectl("wait", "--for=create", name, namespace_option, f"--timeout={WAIT_SECONDS}s")
-        kubectl(
+            run_kubectl("wait", "--for=create", name, namespace_option, f"--timeout={WAIT_SECONDS}s")
+        run_kubectl(
             "wait", "--for=jsonpath={.status.phase}=Succeeded", *names, namespace_option, f"--timeout={WAIT_SECONDS}s"
         )
         return time.monotonic() - started
     except KubectlError:
-        raise NotSucceeded(manifest) from None
+        raise RunFailed(manifest) from None
     finally:
-        kubectl("delete", "-f", "-", "--wait", stdin=text)
-        kubectl("wait", "--for=delete", *names, namespace_option, f"--timeout={WAIT_SECONDS}s")
+        run_kubectl("delete", "-f", "-", "--wait", stdin=text)
+        run_kubectl("wait", "--for=delete", *names, namespace_option, f"--timeout={WAIT_SECONDS}s")
 
 
-def kubectl(*arguments: str, stdin: str | None = None) -> None:
+def run_kubectl(*arguments: str, stdin: str | None = None) -> None:
     """Run kubectl. Raises Refused if it fails."""
     completed = subprocess.run(["kubectl", *arguments], check=False, capture_output=True, text=True, input=stdin)
     if completed.returncode != 0:

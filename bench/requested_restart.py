@@ -57,11 +57,11 @@ WAIT_SECONDS = 120.0
 
 @dataclass
 class Case:
-    """One job, and its measured times. Its ranks write their own to `folder`."""
+    """One job, and its measured times. Its ranks write their own to `create_folder`."""
 
     launcher: str
     warm_start: str
-    folder: Path
+    create_folder: Path
     source: Path | None = None
     attempt: int = 1
     times: dict[str, list[float]] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Case:
 
     def apply(self, jobs: Jobs, nodes: int, ranks: int) -> None:
         """Create the job, and wait until its ranks have made a step."""
-        (self.folder / "train.py").write_text(SCRIPT, encoding="ascii")
+        (self.create_folder / "train.py").write_text(SCRIPT, encoding="ascii")
         jobs.apply(
             self.name,
             command=["python3", "/bench/train.py"],
@@ -81,7 +81,7 @@ class Case:
             procsPerNode=ranks,
             launcher={self.launcher: {}},
             warmStart=self.warm_start,
-            template=template(self.folder, grace_seconds=10),
+            template=template(self.create_folder, grace_seconds=10),
         )
         self._wait_for("step", nodes * ranks)
 
@@ -104,14 +104,14 @@ class Case:
     def _wait_for(self, event: str, world: int) -> float:
         """Return the latest time of an event over all ranks of the attempt (Unix seconds)."""
         deadline = time.monotonic() + WAIT_SECONDS
-        paths = [self.folder / f"{event}-{self.attempt}-{rank}" for rank in range(world)]
+        paths = [self.create_folder / f"{event}-{self.attempt}-{rank}" for rank in range(world)]
         while not all(path.exists() for path in paths):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{self.name}: no {event} of attempt {self.attempt}")
             time.sleep(0.05)
         return max(float(path.read_text(encoding="ascii")) for path in paths)
 
-    def summary(self) -> dict[str, dict[str, float]]:
+    def summarize(self) -> dict[str, dict[str, float]]:
         """Return the minimum, the median and the maximum of each time in seconds."""
         figures: dict[str, Callable[[list[float]], float]] = {"min": min, "median": statistics.median, "max": max}
         return {
@@ -144,7 +144,7 @@ def main() -> None:
         for _ in range(options.times):
             for case in cases:
                 case.restart(muster, options.nodes * options.ranks)
-    result = {case.name: case.summary() for case in cases}
+    result = {case.name: case.summarize() for case in cases}
     print(json.dumps({"bench": "requested_restart", **vars(options), **result}))
 
 

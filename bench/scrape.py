@@ -74,7 +74,7 @@ async def measure_delay(longest: list[float]) -> None:
         longest[0] = max(longest[0], time.monotonic() - begun - TICK_SECONDS)
 
 
-async def bench(options: argparse.Namespace) -> dict[str, float]:
+async def measure_scrapes(options: argparse.Namespace) -> dict[str, float]:
     """Scrape an endpoint with all jobs."""
     jobs = tuple(make_job(number, options.namespaces) for number in range(options.jobs))
     recorder, longest = MetricsRecorder(time.time, time.monotonic), [0.0]
@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--scrapes", type=int, default=20)
     options = parser.parse_args()
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
-    print(json.dumps({"bench": "scrape", **vars(options), **asyncio.run(bench(options))}))
+    print(json.dumps({"bench": "scrape", **vars(options), **asyncio.run(measure_scrapes(options))}))
 
 
 if __name__ == "__main__":

@@ -81,11 +81,11 @@ def measure(folder: Path, shape: Shape, warm_start: str) -> Seconds:
     began = time.time()
     arguments = [str(MUSTER), "run", "-f", str(file), "--dir", str(folder / "run"), "-o", "json"]
     subprocess.run(arguments, env=os.environ, check=True, capture_output=True)
-    killed_at = _newest(folder, "killed")
-    return Seconds(_newest(folder, "step-1-*") - began, _newest(folder, "step-2-*") - killed_at)
+    killed_at = _find_newest_time(folder, "killed")
+    return Seconds(_find_newest_time(folder, "step-1-*") - began, _find_newest_time(folder, "step-2-*") - killed_at)
 
 
-def _newest(folder: Path, pattern: str) -> float:
+def _find_newest_time(folder: Path, pattern: str) -> float:
     return max(float(path.read_text()) for path in folder.glob(f"run/**/{pattern}"))
 
 

@@ -6,7 +6,7 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
-from support.searches import examples
+from support.searches import choose_example_count
 
 pytest_plugins = ["temporary_folder"]
 
@@ -15,7 +15,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Hypothesis needs no time limit, because the time for an example depends on the load of the machine.
 settings.register_profile(
-    "untimed", suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=examples(100)
+    "untimed", suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=choose_example_count(100)
 )
 settings.load_profile("untimed")
 

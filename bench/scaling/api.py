@@ -60,7 +60,7 @@ class Api:
         objects: list[Any] = (await self.send(Request("GET", path)))["items"]
         return objects
 
-    async def text(self, path: str) -> str:
+    async def get_text(self, path: str) -> str:
         """Return the answer to a GET request as text."""
         async with self._session.get(path) as answer:
             return await answer.text()

@@ -20,12 +20,12 @@ CONTROLLERS = "--controllers=*,-nodeipam,-nodelifecycle,-ttl"
 class Ports:
     """Free ports of this machine."""
 
-    etcd: int = field(default_factory=free_port)
+    build_etcd_command: int = field(default_factory=free_port)
     etcd_peers: int = field(default_factory=free_port)
     api: int = field(default_factory=free_port)
-    controller_manager: int = field(default_factory=free_port)
-    scheduler: int = field(default_factory=free_port)
-    kwok: int = field(default_factory=free_port)
+    build_controller_manager_command: int = field(default_factory=free_port)
+    build_scheduler_command: int = field(default_factory=free_port)
+    build_kwok_command: int = field(default_factory=free_port)
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Site:
         """The URL of the API server."""
         return f"https://{HOST}:{self.ports.api}"
 
-    def key_options(self, name: str, *options: str) -> list[str]:
+    def list_key_options(self, name: str, *options: str) -> list[str]:
         """Return the options for the files of `name`: authority, certificate and key, in this order."""
         files = ("authority.crt", f"{name}.crt", f"{name}.key")
         return [f"{option}={self.state.keys / file}" for option, file in zip(options, files, strict=True)]
@@ -64,9 +64,9 @@ def write_keys(site: Site, now: dt.datetime) -> None:
         credentials.kubeconfig(file, authority.pair, authority.issue(f"system:{name}"), site.api)
 
 
-def etcd(site: Site) -> list[str]:
+def build_etcd_command(site: Site) -> list[str]:
     """Return the command of etcd, which doesn't sync its files."""
-    clients, peers = (f"https://{HOST}:{port}" for port in (site.ports.etcd, site.ports.etcd_peers))
+    clients, peers = (f"https://{HOST}:{port}" for port in (site.ports.build_etcd_command, site.ports.etcd_peers))
     return [
         site.programs["etcd"],
         "--name=bench",
@@ -80,24 +80,24 @@ def etcd(site: Site) -> list[str]:
         f"--initial-cluster=bench={peers}",
         "--client-cert-auth",
         "--peer-client-cert-auth",
-        *site.key_options("etcd", "--trusted-ca-file", "--cert-file", "--key-file"),
-        *site.key_options("etcd", "--peer-trusted-ca-file", "--peer-cert-file", "--peer-key-file"),
+        *site.list_key_options("etcd", "--trusted-ca-file", "--cert-file", "--key-file"),
+        *site.list_key_options("etcd", "--peer-trusted-ca-file", "--peer-cert-file", "--peer-key-file"),
     ]
 
 
-def api_server(site: Site) -> list[str]:
+def build_api_server_command(site: Site) -> list[str]:
     """Return the command of the API server with its default limits."""
     accounts = site.state.keys / "accounts.key"
     return [
         site.programs["kube-apiserver"],
-        f"--etcd-servers=https://{HOST}:{site.ports.etcd}",
-        *site.key_options("etcd", "--etcd-cafile", "--etcd-certfile", "--etcd-keyfile"),
+        f"--etcd-servers=https://{HOST}:{site.ports.build_etcd_command}",
+        *site.list_key_options("etcd", "--etcd-cafile", "--etcd-certfile", "--etcd-keyfile"),
         f"--bind-address={HOST}",
         f"--advertise-address={HOST}",
         # The Service of the API server must not have a loopback address as its endpoint.
         "--endpoint-reconciler-type=none",
         f"--secure-port={site.ports.api}",
-        *site.key_options("kube-apiserver", "--client-ca-file", "--tls-cert-file", "--tls-private-key-file"),
+        *site.list_key_options("kube-apiserver", "--client-ca-file", "--tls-cert-file", "--tls-private-key-file"),
         "--authorization-mode=RBAC",
         # A new node would get a taint that only the node lifecycle controller removes.
         "--disable-admission-plugins=TaintNodesByCondition",
@@ -108,14 +108,14 @@ def api_server(site: Site) -> list[str]:
     ]
 
 
-def controller_manager(site: Site, qps: int, burst: int) -> list[str]:
+def build_controller_manager_command(site: Site, qps: int, burst: int) -> list[str]:
     """Return the command of the controllers, with their limit of requests per second."""
     keys = site.state.keys
     return [
         site.programs["kube-controller-manager"],
         f"--kubeconfig={keys / 'kube-controller-manager.kubeconfig'}",
         f"--bind-address={HOST}",
-        f"--secure-port={site.ports.controller_manager}",
+        f"--secure-port={site.ports.build_controller_manager_command}",
         CONTROLLERS,
         "--leader-elect=false",
         "--use-service-account-credentials=true",
@@ -126,20 +126,20 @@ def controller_manager(site: Site, qps: int, burst: int) -> list[str]:
     ]
 
 
-def scheduler(site: Site) -> list[str]:
+def build_scheduler_command(site: Site) -> list[str]:
     """Return the command of the scheduler."""
     return [
         site.programs["kube-scheduler"],
         f"--kubeconfig={site.state.keys / 'kube-scheduler.kubeconfig'}",
         f"--bind-address={HOST}",
-        f"--secure-port={site.ports.scheduler}",
+        f"--secure-port={site.ports.build_scheduler_command}",
         "--leader-elect=false",
         f"--kube-api-qps={SCHEDULER_QPS}",
         f"--kube-api-burst={2 * SCHEDULER_QPS}",
     ]
 
 
-def kwok(site: Site) -> list[str]:
+def build_kwok_command(site: Site) -> list[str]:
     """Return the command of kwok, which simulates the kubelets."""
     return [
         site.programs["kwok"],
@@ -149,5 +149,5 @@ def kwok(site: Site) -> list[str]:
         "--node-lease-duration-seconds=0",
         # All nodes share one range. The default range has 254 addresses, and a pod without an address never runs.
         "--cidr=10.128.0.0/12",
-        f"--server-address={HOST}:{site.ports.kwok}",
+        f"--server-address={HOST}:{site.ports.build_kwok_command}",
     ]

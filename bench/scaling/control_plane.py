@@ -57,14 +57,14 @@ def run_control_plane() -> Iterator[ControlPlane]:
         components.write_keys(site, dt.datetime.now(dt.UTC))
         (site.state.folder / "stages.json").write_text(nodes.build_stages(), encoding="utf-8")
         with (
-            run_process(site, "etcd", components.etcd(site)) as etcd,
-            run_process(site, "kube-apiserver", components.api_server(site)) as api_server,
+            run_process(site, "etcd", components.build_etcd_command(site)) as etcd,
+            run_process(site, "kube-apiserver", components.build_api_server_command(site)) as api_server,
         ):
             authority = site.state.keys / "authority.crt"
             waiting.until(waiting.serves(f"{site.api}/readyz", authority), api_server, "the API server")
             with (
-                run_process(site, "kube-scheduler", components.scheduler(site)) as scheduler,
-                run_process(site, "kwok", components.kwok(site)) as kwok_process,
+                run_process(site, "kube-scheduler", components.build_scheduler_command(site)) as scheduler,
+                run_process(site, "kwok", components.build_kwok_command(site)) as kwok_process,
             ):
                 started_components = (etcd, api_server, scheduler, kwok_process)
                 yield ControlPlane(site, {component.name: component.process.pid for component in started_components})
@@ -73,6 +73,6 @@ def run_control_plane() -> Iterator[ControlPlane]:
 @contextmanager
 def run_controller_manager(control_plane: ControlPlane, qps: int, burst: int) -> Iterator[Component]:
     """Run a controller manager with these limits."""
-    command = components.controller_manager(control_plane.site, qps, burst)
+    command = components.build_controller_manager_command(control_plane.site, qps, burst)
     with run_process(control_plane.site, "kube-controller-manager", command) as component:
         yield component

@@ -43,15 +43,17 @@ def build_stages() -> str:
     ]
     is_deleted = [{"key": ".metadata.deletionTimestamp", "operator": "Exists"}]
     documents = (
-        _stage("pod-runs", "Pod", is_not_running, {"statusTemplate": _STATUS}),
-        _stage("pod-goes", "Pod", is_deleted, {"finalizers": {"empty": True}, "delete": True}),
+        _make_stage("pod-runs", "Pod", is_not_running, {"statusTemplate": _STATUS}),
+        _make_stage("pod-goes", "Pod", is_deleted, {"finalizers": {"empty": True}, "delete": True}),
         # The nodes are Ready from their creation. Without this stage kwok would use its default stages for nodes.
-        _stage("node-stays", "Node", [{"key": ".metadata.deletionTimestamp", "operator": "Exists"}], {"delete": True}),
+        _make_stage(
+            "node-stays", "Node", [{"key": ".metadata.deletionTimestamp", "operator": "Exists"}], {"delete": True}
+        ),
     )
     return "\n---\n".join(json.dumps(document) for document in documents)
 
 
-def _stage(name: str, kind: str, expressions: list[dict[str, str]], next_state: dict[str, Any]) -> dict[str, Any]:
+def _make_stage(name: str, kind: str, expressions: list[dict[str, str]], next_state: dict[str, Any]) -> dict[str, Any]:
     return {
         "apiVersion": "kwok.x-k8s.io/v1alpha1",
         "kind": "Stage",

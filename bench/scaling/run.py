@@ -180,8 +180,8 @@ async def measure(api: Api, workload: Workload, times: PodTimes, pids: dict[str,
             "running": round(max(times.running.values()) - started_at, 2),
         },
         "pods": {"created": len(times.created), "deleted": times.deleted, "watch_restarts": times.restarts},
-        "cpu_seconds": usage.differences(before.cpu, after.cpu),
-        "operator_peak_mib": usage.peak_mib(pids["operator"]) if "operator" in pids else None,
+        "cpu_seconds": usage.compute_differences(before.cpu, after.cpu),
+        "operator_peak_mib": usage.measure_peak_mib(pids["operator"]) if "operator" in pids else None,
         "requests": usage.summarise_requests(
             after.requests - before.requests, pod_creator.job_resource, shape.all_pods
         ),
@@ -190,8 +190,8 @@ async def measure(api: Api, workload: Workload, times: PodTimes, pids: dict[str,
 
 async def snapshot(api: Api, pids: dict[str, tuple[int, ...]]) -> Snapshot:
     """Read the usage until now. The component "client" is this process."""
-    requests = usage.read_requests(await api.text("/metrics"))
-    cpu = {name: usage.cpu_seconds(each) for name, each in pids.items()}
+    requests = usage.read_requests(await api.get_text("/metrics"))
+    cpu = {name: usage.measure_cpu_seconds(each) for name, each in pids.items()}
     return Snapshot(requests, {**cpu, "client": time.process_time()})
 
 

@@ -70,7 +70,7 @@ def _count_by_verb_and_code(requests: Requests) -> Counter[str]:
     return totals
 
 
-def cpu_seconds(pids: Iterable[int]) -> float:
+def measure_cpu_seconds(pids: Iterable[int]) -> float:
     """Return the CPU time that processes have used."""
     ticks = 0
     for pid in pids:
@@ -79,7 +79,7 @@ def cpu_seconds(pids: Iterable[int]) -> float:
     return ticks / _TICKS
 
 
-def peak_mib(pids: Iterable[int]) -> float:
+def measure_peak_mib(pids: Iterable[int]) -> float:
     """Return the sum of the processes' peak resident memory."""
     total = 0
     for pid in pids:
@@ -88,6 +88,6 @@ def peak_mib(pids: Iterable[int]) -> float:
     return round(total / 1024, 1)
 
 
-def differences(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+def compute_differences(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
     """Return the growth of each value."""
     return {name: round(value - before[name], 2) for name, value in after.items()}

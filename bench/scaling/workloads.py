@@ -52,9 +52,9 @@ class PodCreator:
     burst: int = 30
 
 
-def bare_pods(namespace: str, name: str, pods: int) -> list[Request]:
+def make_bare_pods(namespace: str, name: str, pods: int) -> list[Request]:
     """Return the pods that muster creates for a job, without owner references."""
-    body = _muster_job(namespace, name, pods)
+    body = _make_job_body(namespace, name, pods)
     body["metadata"] |= {"uid": "none"}
     job = apply_defaults(validate(Document(body)), Status(), OperatorConfig())
     rendered = [dict(render.render_pod(job, node, 0, _POD_SETTINGS)) for node in range(pods)]
@@ -64,7 +64,7 @@ def bare_pods(namespace: str, name: str, pods: int) -> list[Request]:
     return [Request("POST", f"/api/v1/namespaces/{namespace}/pods", pod) for pod in rendered]
 
 
-def indexed_job(namespace: str, name: str, pods: int) -> list[Request]:
+def make_indexed_job(namespace: str, name: str, pods: int) -> list[Request]:
     """Return an Indexed Job with only the necessary fields."""
     container = {"name": "trainer", "image": IMAGE, "command": COMMAND}
     body = {
@@ -82,13 +82,13 @@ def indexed_job(namespace: str, name: str, pods: int) -> list[Request]:
     return [Request("POST", f"/apis/batch/v1/namespaces/{namespace}/jobs", body)]
 
 
-def muster_job(namespace: str, name: str, pods: int) -> list[Request]:
+def make_muster_job(namespace: str, name: str, pods: int) -> list[Request]:
     """Return a job for muster."""
     path = f"/apis/muster.dev/v1alpha1/namespaces/{namespace}/distributedtrainingjobs"
-    return [Request("POST", path, _muster_job(namespace, name, pods))]
+    return [Request("POST", path, _make_job_body(namespace, name, pods))]
 
 
-def _muster_job(namespace: str, name: str, pods: int) -> dict[str, Any]:
+def _make_job_body(namespace: str, name: str, pods: int) -> dict[str, Any]:
     return {
         "apiVersion": "muster.dev/v1alpha1",
         "kind": "DistributedTrainingJob",
@@ -103,11 +103,11 @@ def _muster_job(namespace: str, name: str, pods: int) -> dict[str, Any]:
     }
 
 
-BARE_CLIENT = PodCreator("bare-client", bare_pods, "", "")
-MUSTER = PodCreator("muster", muster_job, "distributedtrainingjobs", "apis/muster.dev/v1alpha1")
+BARE_CLIENT = PodCreator("bare-client", make_bare_pods, "", "")
+MUSTER = PodCreator("muster", make_muster_job, "distributedtrainingjobs", "apis/muster.dev/v1alpha1")
 POD_CREATORS = (
     BARE_CLIENT,
-    PodCreator("indexed-job", indexed_job, "jobs", "apis/batch/v1"),
-    PodCreator("indexed-job-500", indexed_job, "jobs", "apis/batch/v1", 500, 1000),
+    PodCreator("indexed-job", make_indexed_job, "jobs", "apis/batch/v1"),
+    PodCreator("indexed-job-500", make_indexed_job, "jobs", "apis/batch/v1", 500, 1000),
     MUSTER,
 )

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from cluster.images import Image, started
 from cluster.places import cache, used
-from support.musl_files import COMMAND, musl_files
+from support.musl_files import COMMAND, get_musl_root
 
 
 def musl_image() -> Image:
     """Build the image from the files that the agent's own tests use."""
-    files = musl_files()
+    files = get_musl_root()
     layer = cache() / f"layer-{files.name}.tar"
     if not layer.exists():
         with tempfile.TemporaryDirectory(dir=cache()) as scratch:

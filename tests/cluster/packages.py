@@ -91,7 +91,7 @@ def unpacked(root: Path) -> Tools:
 
 def fetch() -> Path:
     """Return the tree of unpacked packages; create it if necessary."""
-    root = cache() / f"debian-{debian_packages.digest(PACKAGES)}"
+    root = cache() / f"debian-{debian_packages.compute_digest(PACKAGES)}"
     if root.is_dir():
         used(root)
         return root

@@ -37,8 +37,8 @@ class FakeCollector:
         self._commands: dict[int, Command] = {}
         self._changed = threading.Condition()
         self._address = address
-        self.authority, key = _certificate(address)
-        self._server = _Server((address, 0), _handler(self))
+        self.authority, key = _create_certificate(address)
+        self._server = _Server((address, 0), _make_handler(self))
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         _load(self._context, self.authority, key)
         self.keeps_connections = True
@@ -64,14 +64,14 @@ class FakeCollector:
         """Use a certificate of a new authority from now on; return the authority. Connections close after their
         answer.
         """
-        authority, key = _certificate(self._address)
+        authority, key = _create_certificate(self._address)
         _load(self._context, authority, key)
         self.keeps_connections = False
         with self._changed:
             self._changed.notify_all()
         return authority
 
-    def command(self, node: int, command: Command) -> None:
+    def set_command(self, node: int, command: Command) -> None:
         """Set the node's command."""
         with self._changed:
             self._commands[node] = command
@@ -85,7 +85,7 @@ class FakeCollector:
             self._changed.notify_all()
         return wire.encode(ReportAnswer(self.heartbeat_seconds))
 
-    def refusal_of(self, node: int) -> int | None:
+    def find_refusal(self, node: int) -> int | None:
         """Return the status with which a node's requests are refused."""
         return 401 if node in self.unknown_nodes else self.refuse_with
 
@@ -101,7 +101,7 @@ class FakeCollector:
             goal = self._refused + more
             assert self._changed.wait_for(lambda: self._refused >= goal, 30), "nobody asked"
 
-    def next_command(self, node: int, after: str | None, seconds: float) -> bytes | None:
+    def wait_for_command(self, node: int, after: str | None, seconds: float) -> bytes | None:
         """Return the node's command once its number is above `after`."""
 
         def newer() -> Command | None:
@@ -143,32 +143,32 @@ class _Server(ThreadingHTTPServer):
         """Log nothing: a killed agent breaks its connections."""
 
 
-def _node_of(headers: Message) -> int:
+def _parse_node(headers: Message) -> int:
     return int(headers["Authorization"].rsplit("-", 1)[1])
 
 
-def _handler(collector: FakeCollector) -> type[BaseHTTPRequestHandler]:
+def _make_handler(collector: FakeCollector) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            if not self._refused():
+            if not self._send_refusal():
                 self._answer(200, collector.take(body))
 
         def do_GET(self) -> None:
-            if self._refused():
+            if self._send_refusal():
                 return
             query = parse_qs(urlsplit(self.path).query)
-            node = _node_of(self.headers)
+            node = _parse_node(self.headers)
             after = query["after"][0] if "after" in query else None
-            command = collector.next_command(node, after, float(query["wait"][0]))
+            command = collector.wait_for_command(node, after, float(query["wait"][0]))
             self._answer(204 if command is None else 200, command or b"")
 
-        def _refused(self) -> bool:
+        def _send_refusal(self) -> bool:
             collector.tokens.add(self.headers["Authorization"])
-            status = collector.refusal_of(_node_of(self.headers))
+            status = collector.find_refusal(_parse_node(self.headers))
             if status is not None:
                 self._answer(status, b"go away")
                 collector.refuse()
@@ -195,7 +195,7 @@ def _load(context: ssl.SSLContext, certificate: str, key: str) -> None:
         context.load_cert_chain(path)
 
 
-def _certificate(listening: str) -> tuple[str, str]:
+def _create_certificate(listening: str) -> tuple[str, str]:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"muster test {uuid.uuid4()}")])
     now = dt.datetime.now(dt.UTC)

@@ -47,12 +47,12 @@ class ApiServer:
     def merge_status(self, patch: dict[str, Any]) -> web.Response:
         """Apply a merge patch to the status, as the API server does."""
         if self.resource is None:
-            return failure(404, "NotFound", "there is none")
+            return make_failure(404, "NotFound", "there is none")
         current = self.resource["metadata"]
         asked = patch.get("metadata", {})
         if asked.get("uid") != current["uid"] or asked.get("resourceVersion") != current["resourceVersion"]:
-            return failure(409, "Conflict", "the object has been modified")
-        status = merged(self.resource.get("status", {}), patch["status"])
+            return make_failure(409, "Conflict", "the object has been modified")
+        status = merge_patch(self.resource.get("status", {}), patch["status"])
         self.resource["status"] = {key: value for key, value in status.items() if key not in self.unknown}
         self.change()
         return web.json_response(self.resource)
@@ -74,29 +74,29 @@ class ApiServer:
         if request.method == "POST":
             return await self._create(body)
         if self.resource is None:
-            return failure(404, "NotFound", "there is none")
+            return make_failure(404, "NotFound", "there is none")
         return web.json_response(self.resource)
 
-    async def until_created(self, number: int) -> None:
+    async def wait_until_created(self, number: int) -> None:
         """Wait until this many objects were created."""
         async with asyncio.timeout(60.0), self.came:
             await self.came.wait_for(lambda: len(self.created) >= number)
 
     async def _create(self, body: dict[str, Any]) -> web.Response:
         if any(one["metadata"]["name"] == body["metadata"]["name"] for one in self.created):
-            return failure(409, "AlreadyExists", "it is there")
+            return make_failure(409, "AlreadyExists", "it is there")
         async with self.came:
             self.created.append(body)
             self.came.notify_all()
         return web.json_response(body)
 
 
-def lost_answer(server: ApiServer) -> None:
+def lose_response(server: ApiServer) -> None:
     """Apply the last patch, and lose its response."""
     server.merge_status(server.patches[-1])
 
 
-def failure(code: int, reason: str, message: str, **headers: str) -> web.Response:
+def make_failure(code: int, reason: str, message: str, **headers: str) -> web.Response:
     """Return a metav1.Status with a failure."""
     body = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}
     return web.json_response(body, status=code, headers=headers)
@@ -111,7 +111,7 @@ async def served(server: ApiServer, folder: Path) -> AsyncIterator[Client]:
         yield client
 
 
-def merged(target: Any, patch: Any) -> Any:
+def merge_patch(target: Any, patch: Any) -> Any:
     """Apply a JSON merge patch to an object, by RFC 7396, section 2."""
     if not isinstance(patch, dict):
         return patch
@@ -120,5 +120,5 @@ def merged(target: Any, patch: Any) -> Any:
         if value is None:
             result.pop(key, None)
         else:
-            result[key] = merged(result.get(key), value)
+            result[key] = merge_patch(result.get(key), value)
     return result

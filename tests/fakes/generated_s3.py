@@ -43,26 +43,26 @@ class GeneratedS3:
             start += len(piece)
             yield piece
 
-    def digest(self) -> bytes:
+    def compute_digest(self) -> bytes:
         """Return the SHA-256 of the large object."""
         result = hashlib.sha256()
         for piece in self.read("train/weights", 0, self.large):
             result.update(piece)
         return result.digest()
 
-    def page(self, after: str) -> str:
+    def make_page(self, after: str) -> str:
         """Return a page of the list, as ListObjectsV2 returns it."""
         keys = [key for key in self.keys if key > after][: _PAGE + 1]
         shown, more = keys[:_PAGE], len(keys) > _PAGE
         entries = "".join(
-            f'<Contents><Key>{key}</Key><Size>{self.sizes[key]}</Size><ETag>"{_etag(key)}"</ETag></Contents>'
+            f'<Contents><Key>{key}</Key><Size>{self.sizes[key]}</Size><ETag>"{_make_etag(key)}"</ETag></Contents>'
             for key in shown
         )
         token = f"<NextContinuationToken>{shown[-1]}</NextContinuationToken>" if more else ""
         return f"<ListBucketResult><IsTruncated>{str(more).lower()}</IsTruncated>{token}{entries}</ListBucketResult>"
 
 
-def _etag(key: str) -> str:
+def _make_etag(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
@@ -79,14 +79,14 @@ def generated_s3(small: int, large: int) -> Iterator[GeneratedS3]:
             key = unquote(address.path).lstrip("/").partition("/")[2]
             if not key:
                 after = parse_qs(address.query).get("continuation-token", [""])[0]
-                body = site.page(after).encode()
+                body = site.make_page(after).encode()
                 self._answer(200, len(body), "")
                 self.wfile.write(body)
                 return
             asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range") or "")
             start, end = (int(asked[1]), int(asked[2]) + 1) if asked else (0, site.sizes[key])
             site.read_bytes.append((key, end - start))
-            self._answer(206 if asked else 200, end - start, _etag(key))
+            self._answer(206 if asked else 200, end - start, _make_etag(key))
             try:
                 for piece in site.read(key, start, end):
                     self.wfile.write(piece)

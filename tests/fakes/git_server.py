@@ -23,18 +23,18 @@ _AUTHOR = {
 }
 
 
-def git(folder: Path, *arguments: str) -> str:
+def run_git(folder: Path, *arguments: str) -> str:
     """Run git without the user's configuration; return its output."""
     environment = {**os.environ, **_AUTHOR}
     done = subprocess.run(("git", *arguments), cwd=folder, env=environment, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
 
-def new_repository(folder: Path) -> Path:
+def create_repository(folder: Path) -> Path:
     """Return an empty repository that serves any of its commits, as the large hosts do."""
     folder.mkdir(parents=True)
-    git(folder, "init", "--quiet")
-    git(folder, "config", "uploadpack.allowReachableSHA1InWant", "true")
+    run_git(folder, "init", "--quiet")
+    run_git(folder, "config", "uploadpack.allowReachableSHA1InWant", "true")
     return folder
 
 
@@ -43,9 +43,9 @@ def commit(folder: Path, files: dict[str, str]) -> str:
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
-    git(folder, "add", ".")
-    git(folder, "commit", "--quiet", "--message", "a change")
-    return git(folder, "rev-parse", "HEAD")
+    run_git(folder, "add", ".")
+    run_git(folder, "commit", "--quiet", "--message", "a change")
+    return run_git(folder, "rev-parse", "HEAD")
 
 
 class GitServer:
@@ -84,9 +84,9 @@ def git_server(root: Path, at: At = HERE) -> Iterator[GitServer]:
             site.shown.append(self.headers.get("Authorization"))
             if site.says is not None:
                 refusal = b"# service=git-upload-pack\n", b"", b"ERR " + site.says.format(site.shown[-1]).encode()
-                self._send(200, {"Content-Type": "application/x-git-upload-pack-advertisement"}, packets(*refusal))
+                self._send(200, {"Content-Type": "application/x-git-upload-pack-advertisement"}, make_packets(*refusal))
                 return
-            if site.password is not None and site.shown[-1] != _basic(site.password):
+            if site.password is not None and site.shown[-1] != _make_basic_authorization(site.password):
                 self._send(401, {"WWW-Authenticate": 'Basic realm="code"'}, b"")
                 return
             if site.redirect is not None:
@@ -94,7 +94,7 @@ def git_server(root: Path, at: At = HERE) -> Iterator[GitServer]:
                 self.send_header("Location", site.redirect)
                 self.end_headers()
                 return
-            head, _, content = _backend(root, self, body).partition(b"\r\n\r\n")
+            head, _, content = _run_http_backend(root, self, body).partition(b"\r\n\r\n")
             headers = dict(line.split(": ", 1) for line in head.decode("latin-1").splitlines())
             status = headers.get("Status", "200 OK")
             self._send(int(status.split(" ")[0]), headers, content)
@@ -117,13 +117,13 @@ def pack_server(pack: bytes) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            said = packets(b"# service=git-upload-pack\n", b"", b"1" * 40 + b" HEAD\0side-band-64k shallow\n", b"")
+            said = make_packets(b"# service=git-upload-pack\n", b"", b"1" * 40 + b" HEAD\0side-band-64k shallow\n", b"")
             self._send(f"{service}-advertisement", said)
 
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
             pieces = (b"\1" + pack[at : at + 60_000] for at in range(0, len(pack), 60_000))
-            self._send(f"{service}-result", packets(b"", b"NAK\n", *pieces, b""))
+            self._send(f"{service}-result", make_packets(b"", b"NAK\n", *pieces, b""))
 
         def _send(self, kind: str, body: bytes) -> None:
             self.send_response(200)
@@ -138,16 +138,16 @@ def pack_server(pack: bytes) -> Iterator[str]:
         yield f"{url}/code.git"
 
 
-def packets(*lines: bytes) -> bytes:
+def make_packets(*lines: bytes) -> bytes:
     """Return the packets of git's pkt-line protocol; b"" marks the end of a section."""
     return b"".join(b"%04x%s" % (len(line) + 4, line) if line else b"0000" for line in lines)
 
 
-def _basic(password: str) -> str:
+def _make_basic_authorization(password: str) -> str:
     return f"Basic {b64encode(password.encode()).decode()}"
 
 
-def _backend(root: Path, request: BaseHTTPRequestHandler, body: bytes) -> bytes:
+def _run_http_backend(root: Path, request: BaseHTTPRequestHandler, body: bytes) -> bytes:
     address = urlsplit(request.path)
     environment = {
         **os.environ,

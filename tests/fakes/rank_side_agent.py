@@ -52,7 +52,7 @@ class Heard:
         return self.messages[-1]
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         return self.receiver.is_closed and self.open_pipes == 0
 
     @property
@@ -83,7 +83,7 @@ class Agent:
         self._listener.listen(16)
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
 
-    def environment(self, **more: str) -> dict[str, str]:
+    def make_environment(self, **more: str) -> dict[str, str]:
         """Return the environment that an agent gives a rank, without this test run's own variables."""
         base = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")}
         return {
@@ -95,11 +95,11 @@ class Agent:
             **more,
         }
 
-    def rank(self, *command: str, python: str = sys.executable, **more: str) -> Heard:
+    def run_rank(self, *command: str, python: str = sys.executable, **more: str) -> Heard:
         """Run a wrapped command as rank 3, local rank 1, to its end."""
         before = len(self.heard)
         self.start(*command, python=python, leads_group=True, **more)
-        return self.until(lambda: len(self.heard) > before and self.heard[-1].over)
+        return self.wait_until(lambda: len(self.heard) > before and self.heard[-1].is_over)
 
     def start(
         self,
@@ -111,7 +111,7 @@ class Agent:
         """Start the wrapper around a command as rank 3, local rank 1."""
         wrapped = [python, "-I", "-S", str(self.archive), "rank", "--", *command]
         return self.spawn(
-            wrapped, self.environment(**{"RANK": "3", "LOCAL_RANK": "1", **more}), leads_group=leads_group
+            wrapped, self.make_environment(**{"RANK": "3", "LOCAL_RANK": "1", **more}), leads_group=leads_group
         )
 
     def spawn(
@@ -128,7 +128,7 @@ class Agent:
         self.processes.append(process)
         return process
 
-    def until(self, condition: Callable[[], bool]) -> Heard:
+    def wait_until(self, condition: Callable[[], bool]) -> Heard:
         """Wait for `condition`; return the latest connection."""
         deadline = time.monotonic() + ENOUGH_SECONDS
         while not condition():
@@ -138,10 +138,10 @@ class Agent:
                 key.data()
         return self.heard[-1]
 
-    def until_says(self, text: str) -> Heard:
+    def wait_for_output(self, text: str) -> Heard:
         """Wait until the latest rank has started and printed `text` on standard output."""
         # a rank can write before its wrapper has reported the start
-        return self.until(
+        return self.wait_until(
             lambda: len(self.heard) > 0 and text in self.heard[-1].text and len(self.heard[-1].messages) > 1
         )
 
@@ -163,9 +163,9 @@ class Agent:
     def _accept(self) -> None:
         connection, _ = self._listener.accept()
         heard = Heard(link.Receiver(connection))
-        self._selector.register(connection, selectors.EVENT_READ, lambda: self._hear(heard))
+        self._selector.register(connection, selectors.EVENT_READ, lambda: self._receive(heard))
 
-    def _hear(self, heard: Heard) -> None:
+    def _receive(self, heard: Heard) -> None:
         for incoming in heard.receiver.receive():
             heard.messages.append(incoming.message)
             if isinstance(incoming.message, link.HelloMessage):

@@ -33,7 +33,7 @@ def s3_server() -> Iterator[str]:
         server.stop()
 
 
-def client(url: str) -> S3Client:
+def make_client(url: str) -> S3Client:
     """Return a client with all permissions."""
     return boto3.client(
         "s3",
@@ -51,7 +51,7 @@ def default_s3(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Client]:
     """
     for name, value in {**ENVIRONMENT, "AWS_ENDPOINT_URL_S3": url}.items():
         monkeypatch.setenv(name, value)
-    result = client(url)
+    result = make_client(url)
     result.create_bucket(Bucket="data")
     yield result
     empty(result, "data")
@@ -68,7 +68,7 @@ def empty(client: S3Client, bucket: str) -> None:
     client.delete_bucket(Bucket=bucket)
 
 
-def contents(client: S3Client, bucket: str, prefix: str = "") -> dict[str, bytes]:
+def read_objects(client: S3Client, bucket: str, prefix: str = "") -> dict[str, bytes]:
     """Return all objects below a prefix, by key."""
     result: dict[str, bytes] = {}
     for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):

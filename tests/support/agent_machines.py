@@ -25,9 +25,9 @@ class Machines:
         first.connect(second, "six0", ("fd81::11/64", "fd81::12/64"))
         return self
 
-    def sent(self, name: str) -> list[int]:
+    def count_sent_bytes(self, name: str) -> list[int]:
         """Return the bytes that each machine has sent over an interface."""
-        return [node.sent_bytes(name) for node in self.nodes]
+        return [node.read_sent_bytes(name) for node in self.nodes]
 
 
 @contextmanager
@@ -40,5 +40,5 @@ def machines_for(folder: Path) -> Iterator[Machines]:
         for number, node in enumerate(nodes):
             world.within[number] = node.within
             if node.gateway != nodes[0].gateway:
-                node.ip(f"route add {nodes[0].gateway}/32 via {node.gateway}")
+                node.run_ip(f"route add {nodes[0].gateway}/32 via {node.gateway}")
         yield Machines(world, nodes)

@@ -106,7 +106,7 @@ class AgentWorld:
         )
         return self.plan
 
-    def script(self, text: str, name: str = "train.py") -> str:
+    def write_script(self, text: str, name: str = "train.py") -> str:
         """Write a script; return its path."""
         path = self.folder / name
         path.write_text(text)
@@ -138,11 +138,11 @@ class AgentWorld:
         command += ["--node", str(node), "--replacement", "1", "--token", str(home / "token")]
         command += [
             "--root",
-            str(self.root(node)),
+            str(self.get_root(node)),
             "--run",
             str(home),
             "--termination-log",
-            str(self.termination(node)),
+            str(self.get_termination_log(node)),
         ]
         command += options
         if lifeline is not None:
@@ -172,7 +172,7 @@ class AgentWorld:
     def launch(self, attempt: int = 1, environment: Mapping[str, str] | None = None) -> None:
         """Start all agents and, when all are ready, their ranks. Nodes of an MPI job have their own host names."""
         assert self.plan is not None
-        hosts = self._hosts() if self.plan.launcher == Launcher.MPI else None
+        hosts = self._get_hosts_file() if self.plan.launcher == Launcher.MPI else None
         for node in range(self.plan.nodes):
             self.start_agent(node, environment, hosts=hosts)
         for node in range(self.plan.nodes):
@@ -193,14 +193,14 @@ class AgentWorld:
         peers: tuple[Peer, ...] = ()
         if kind == CommandKind.START:
             reports = [self.wait(node, lambda report: report.port is not None) for node in range(self.plan.nodes)]
-            peers = select_peers(facts_of(reports))
+            peers = select_peers(make_facts(reports))
         is_called = kind == CommandKind.START and self.plan.launcher == Launcher.MPI
         credentials = derive_credentials(self.seed, JOB, attempt) if is_called else None
         is_asked = kind == CommandKind.START and self.plan.fence_seconds
         key = derive_ping_key(self.seed, JOB, attempt) if is_asked else None
         for node in range(self.plan.nodes) if nodes is None else nodes:
             command = Command(leader_term, JOB, attempt, kind, peers, grace, credentials, ping_key=key, source=source)
-            self.collector.command(node, command)
+            self.collector.set_command(node, command)
 
     def wait(self, node: int, condition: Callable[[Report], bool], patience: float = PATIENCE) -> Report:
         """Return the first report of a node that meets `condition`, starting with the newest one so far."""
@@ -223,7 +223,7 @@ class AgentWorld:
         """Return the agent's log so far."""
         return self.log_path(node).read_text()
 
-    def _hosts(self) -> Path:
+    def _get_hosts_file(self) -> Path:
         assert self.plan is not None
         path = self.short / "hosts"
         path.write_text(hosts_file(JOB, self.plan.job, self.plan.nodes, "127.0.0.1 localhost\n"))
@@ -232,14 +232,14 @@ class AgentWorld:
     def log_path(self, node: int) -> Path:
         return self.folder / f"node-{node}.log"
 
-    def root(self, node: int) -> Path:
+    def get_root(self, node: int) -> Path:
         return self.folder / f"root-{node}"
 
-    def termination(self, node: int) -> Path:
+    def get_termination_log(self, node: int) -> Path:
         return self.folder / f"termination-{node}.json"
 
 
-def facts_of(reports: Sequence[Report]) -> tuple[NodeFacts, ...]:
+def make_facts(reports: Sequence[Report]) -> tuple[NodeFacts, ...]:
     """Return the operator's facts about nodes with these reports."""
     process = ProcessFacts(ProcessState.RUNNING)
     return tuple(NodeFacts(one.node, f"digits-{one.node}", process, AgentFacts(one, 0.0)) for one in reports)

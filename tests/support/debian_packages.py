@@ -13,7 +13,7 @@ def can_unpack() -> bool:
     return shutil.which("apt-get") is not None and shutil.which("dpkg") is not None
 
 
-def digest(packages: Sequence[str]) -> str:
+def compute_digest(packages: Sequence[str]) -> str:
     """Return a hash of the packages and of the machine's release."""
     release = Path("/etc/os-release")
     return hashlib.sha256(repr(packages).encode() + (release.read_bytes() if release.exists() else b"")).hexdigest()[

@@ -10,13 +10,13 @@ from muster.render.storage.source_files import make_files
 from muster_worker.contract.source import EditedSource
 
 
-def packed(texts: Mapping[str, str]) -> EditedSource:
+def pack_source(texts: Mapping[str, str]) -> EditedSource:
     """Return the source with these files."""
     archive = io.BytesIO()
     pack_files(make_members(make_files(texts)), archive)
-    return source_of(archive.getvalue())
+    return make_source(archive.getvalue())
 
 
-def source_of(archive: bytes) -> EditedSource:
+def make_source(archive: bytes) -> EditedSource:
     """Return the source with this archive, which may be any bytes."""
     return EditedSource(hashlib.sha256(archive).hexdigest(), b64encode(archive).decode("ascii"))

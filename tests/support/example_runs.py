@@ -15,14 +15,14 @@ RUN_SECONDS = 240
 
 
 @dataclass(frozen=True)
-class Finished:
+class CompletedRun:
     """The result of a command."""
 
     exit_code: int
     output: str  # standard output
     messages: str  # standard error
 
-    def losses(self) -> list[float]:
+    def parse_losses(self) -> list[float]:
         """Return the losses in the output, in their order."""
         words = self.output.split()
         return [float(word.removeprefix("loss=")) for word in words if word.startswith("loss=")]
@@ -43,15 +43,15 @@ def start(command: list[str], variables: dict[str, str], directory: Path = ROOT)
     )
 
 
-def finish(process: subprocess.Popen[str]) -> Finished:
+def finish(process: subprocess.Popen[str]) -> CompletedRun:
     try:
         output, messages = process.communicate(timeout=RUN_SECONDS)
     finally:
         process.kill()
-    return Finished(process.returncode, output, messages)
+    return CompletedRun(process.returncode, output, messages)
 
 
-def torchrun(ranks: int, example: str, arguments: list[str], variables: dict[str, str]) -> Finished:
+def run_with_torchrun(ranks: int, example: str, arguments: list[str], variables: dict[str, str]) -> CompletedRun:
     """Run an example on `ranks` ranks of one node."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
     return finish(start([*launcher, str(EXAMPLES / example / "train.py"), *arguments], variables))

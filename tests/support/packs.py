@@ -9,7 +9,7 @@ COMMIT, TREE, BLOB, OFS_DELTA, REF_DELTA = 1, 2, 3, 6, 7
 _KINDS = {COMMIT: b"commit", TREE: b"tree", BLOB: b"blob"}
 
 
-def varint(number: int) -> bytes:
+def encode_varint(number: int) -> bytes:
     out = b""
     while number > 0x7F:
         out += bytes([number & 0x7F | 0x80])
@@ -17,11 +17,11 @@ def varint(number: int) -> bytes:
     return out + bytes([number])
 
 
-def entry(kind: int, content: bytes, base: bytes = b"", says: int | None = None) -> bytes:
+def build_entry(kind: int, content: bytes, base: bytes = b"", says: int | None = None) -> bytes:
     """Build an entry of a pack. `says` is the size in its header, if it isn't the true one."""
     size = len(content) if says is None else says
     more = 0x80 if size > 15 else 0
-    rest = varint(size >> 4) if more else b""
+    rest = encode_varint(size >> 4) if more else b""
     return bytes([more | kind << 4 | size & 15]) + rest + base + zlib.compress(content)
 
 
@@ -43,12 +43,12 @@ def copy(offset: int, size: int) -> bytes:
     return bytes([0xFF]) + offset.to_bytes(4, "little") + size.to_bytes(3, "little")
 
 
-def delta(base: int, result: int, *commands: bytes) -> bytes:
+def build_delta(base: int, result: int, *commands: bytes) -> bytes:
     """Return a delta, with the sizes of its base and its result."""
-    return varint(base) + varint(result) + b"".join(commands)
+    return encode_varint(base) + encode_varint(result) + b"".join(commands)
 
 
-def tree(*files: tuple[str, str, str]) -> bytes:
+def build_tree(*files: tuple[str, str, str]) -> bytes:
     """Return a tree of files, each with its mode, its name and the object's name."""
     return b"".join(f"{mode} {path}".encode() + b"\0" + bytes.fromhex(one) for mode, path, one in files)
 

@@ -1,4 +1,4 @@
-"""Runs the calls between the agents of two nodes in one process and one event loop, for tests."""
+"""Runs the remote commands between the agents of two nodes in one process and one event loop, for tests."""
 
 import os
 import secrets
@@ -22,8 +22,8 @@ from muster_worker.launchers.environment import NodeContext
 from muster_worker.machine import processes
 from muster_worker.network.library_interfaces import Network
 from muster_worker.network.port import hold_port
-from muster_worker.remote.calls import Calls
 from muster_worker.remote.program import get_program_path
+from muster_worker.remote.remote_commands import RemoteCommands
 from muster_worker.sagemaker.container import Host
 
 JOB = "7a1f0000-0000-4000-8000-000000000001"
@@ -31,7 +31,7 @@ PATIENCE = 30.0
 
 
 @dataclass(frozen=True)
-class Called:
+class RunningClient:
     """A running program that replaces ssh, and the files with its output."""
 
     pid: int
@@ -55,7 +55,7 @@ class RemoteRankGroup:
         self.ends: dict[int, processes.ProcessExit] = {}
         processes.adopt_orphans()
         self._archive = archive
-        self.calls = [self._join(node) for node in range(2)]
+        self.remote_commands = [self._join(node) for node in range(2)]
 
     def __enter__(self) -> Self:
         return self
@@ -63,8 +63,8 @@ class RemoteRankGroup:
     def __exit__(self, *error: object) -> None:
         while processes.signal_processes(processes.list_descendants(), signal.SIGKILL):
             processes.reap()
-        for calls in self.calls:
-            calls.close()
+        for remote_commands in self.remote_commands:
+            remote_commands.close()
         for connection in self.connections:
             connection.close()
         for port in self.ports:
@@ -75,10 +75,10 @@ class RemoteRankGroup:
             os.close(descriptor)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def credentials(self, job: str = JOB, attempt: int = 1) -> Credentials:
+    def make_credentials(self, job: str = JOB, attempt: int = 1) -> Credentials:
         return derive_credentials(self.seed, job, attempt)
 
-    def call(self, *arguments: str) -> Called:
+    def call(self, *arguments: str) -> RunningClient:
         """Start node 0's program, as its mpirun would."""
         self._called += 1
         outputs = [self.folder / f"{self._called}.{name}" for name in ("out", "err")]
@@ -87,9 +87,9 @@ class RemoteRankGroup:
                 [get_program_path(str(self.folder / "0")), *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err
             )
         process.returncode = 0  # the event loop of this process reaps the program
-        return Called(process.pid, *outputs)
+        return RunningClient(process.pid, *outputs)
 
-    def ended(self, called: Called) -> int:
+    def wait_for_exit(self, called: RunningClient) -> int:
         """Run the call to its end; return its exit code."""
         self.turn_until(lambda: called.pid in self.ends)
         return self.ends[called.pid].exit_code
@@ -99,10 +99,10 @@ class RemoteRankGroup:
         for key, _ in self.selector.select(seconds):
             key.data()
         for end in processes.reap():
-            if not any(calls.on_reaped(end) for calls in self.calls):
+            if not any(remote_commands.on_reaped(end) for remote_commands in self.remote_commands):
                 self.ends[end.pid] = end
-        for calls in self.calls:
-            calls.poll()
+        for remote_commands in self.remote_commands:
+            remote_commands.poll()
 
     def turn_until(self, condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
         """Run iterations until `condition` holds."""
@@ -120,7 +120,7 @@ class RemoteRankGroup:
         except BlockingIOError:
             return ""
 
-    def stranger(self, address: str = "127.0.0.1") -> socket.socket:
+    def connect_stranger(self, address: str = "127.0.0.1") -> socket.socket:
         """Connect to node 1's port from this address, without credentials."""
         connection = socket.create_connection(("127.0.0.1", self.peers[1].port), source_address=(address, 0))
         self.connections.append(connection)
@@ -132,16 +132,18 @@ class RemoteRankGroup:
         port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         port.bind(("127.0.0.1", self.peers[1].port))
         self.ports[1] = port
-        self.calls.append(self._join(1))
+        self.remote_commands.append(self._join(1))
 
-    def _join(self, node: int) -> Calls:
+    def _join(self, node: int) -> RemoteCommands:
         run = self.folder / str(node)
         run.mkdir(mode=0o700, exist_ok=True)
         environment = {"PATH": os.environ["PATH"], "NODE": str(node)}
-        context = self._context(node, run)
-        return Calls(context, self.credentials(), self.ports[node], environment, selector=self.selector, log=self._log)
+        context = self._make_context(node, run)
+        return RemoteCommands(
+            context, self.make_credentials(), self.ports[node], environment, selector=self.selector, log=self._log
+        )
 
-    def _context(self, node: int, run: Path) -> NodeContext:
+    def _make_context(self, node: int, run: Path) -> NodeContext:
         plan = Plan(
             version=VERSION,
             namespace="default",

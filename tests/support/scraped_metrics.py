@@ -13,7 +13,7 @@ class Scrape:
 
     families: Mapping[str, Metric]
 
-    def value(self, name: str, **labels: str) -> float | None:
+    def get_value(self, name: str, **labels: str) -> float | None:
         """Return the sum of the samples with this name and these labels; None without such a sample."""
         samples = (sample for family in self.families.values() for sample in family.samples if sample.name == name)
         values = [sample.value for sample in samples if labels.items() <= sample.labels.items()]

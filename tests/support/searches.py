@@ -9,6 +9,6 @@ SHARE = 3
 """`make test` tries one example of so many."""
 
 
-def examples(at_length: int) -> int:
+def choose_example_count(at_length: int) -> int:
     """Return the number of examples of a search that tries this many in `make test-long`."""
     return at_length if os.environ.get(AT_LENGTH) else at_length // SHARE

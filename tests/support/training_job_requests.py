@@ -1,7 +1,7 @@
 """The smallest requests for training jobs that SageMaker accepts."""
 
 
-def training_job_request(name: str, **changes: object) -> dict[str, object]:
+def make_training_job_request(name: str, **changes: object) -> dict[str, object]:
     request: dict[str, object] = {
         "TrainingJobName": name,
         "AlgorithmSpecification": {"TrainingImage": "image:1", "TrainingInputMode": "File"},

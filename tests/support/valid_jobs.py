@@ -8,8 +8,8 @@ from muster.api.spec.job import Job
 from muster.api.validation.validate import validate
 
 
-def job_of(name: str, spec: Mapping[str, JSON]) -> Job:
-    """`job_of("vit", {"nodes": 2, ...})`. Raises `InvalidResource`."""
+def make_job(name: str, spec: Mapping[str, JSON]) -> Job:
+    """`make_job("vit", {"nodes": 2, ...})`. Raises `InvalidResource`."""
     return validate(
         Document({"apiVersion": names.API_VERSION, "kind": names.KIND, "metadata": {"name": name}, "spec": dict(spec)})
     )

@@ -16,12 +16,12 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def __init__(self, delay: Callable[[], float]) -> None:
         self._now = 0.0
         self._delay = delay
-        super().__init__(_Jumping(self))
+        super().__init__(_TimeSkippingSelector(self))
 
     def time(self) -> float:
         return self._now
 
-    def jump(self, seconds: float) -> None:
+    def advance(self, seconds: float) -> None:
         self._now += seconds
 
     def run_in_executor(self, executor: object, func: Callable[..., Any], *args: object) -> asyncio.Future[Any]:  # noqa: ARG002
@@ -31,14 +31,16 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
         def work() -> None:
             try:
-                self._later(there, future, func(*args), None)
+                self._complete_later(there, future, func(*args), None)
             except Exception as error:  # noqa: BLE001 - the waiting caller gets it
-                self._later(there, future, None, error)
+                self._complete_later(there, future, None, error)
 
         self.call_later(there, work)
         return future
 
-    def _later(self, seconds: float, future: asyncio.Future[Any], result: object, error: Exception | None) -> None:
+    def _complete_later(
+        self, seconds: float, future: asyncio.Future[Any], result: object, error: Exception | None
+    ) -> None:
         def tell() -> None:
             if future.cancelled():
                 return
@@ -50,7 +52,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self.call_later(seconds, tell)
 
 
-class _Jumping(selectors.DefaultSelector):
+class _TimeSkippingSelector(selectors.DefaultSelector):
     def __init__(self, loop: VirtualTimeLoop) -> None:
         super().__init__()
         self._loop = loop
@@ -60,7 +62,7 @@ class _Jumping(selectors.DefaultSelector):
         if not ready and timeout is None:
             raise RuntimeError("nothing will ever happen: no timer is set")
         if not ready and timeout is not None:
-            self._loop.jump(timeout)
+            self._loop.advance(timeout)
         return ready
 
 

@@ -18,7 +18,7 @@ from muster.clients.aws.client import Aws
 from muster.clients.kubernetes.client import Client
 from muster.clients.kubernetes.election import POLL_SECONDS
 from muster.clients.kubernetes.informer import Informer
-from muster.clients.kubernetes.object_versions import Untracked
+from muster.clients.kubernetes.object_versions import NoObjectVersions
 from muster.collector.collector import Collector
 from muster.collector.server.refusal import RefusalReason
 from muster.collector.server.refusal_counter import log_refusals
@@ -165,7 +165,7 @@ class Replica:
                 namespaces,
                 self._pods.handle_event,
                 fields="involvedObject.kind=Pod,type=Warning",
-                versions=Untracked,
+                versions=NoObjectVersions,
             ),
         )
 
@@ -216,7 +216,7 @@ class Replica:
 
     def _open_aws(self, stack: AsyncExitStack) -> Aws:
         # Use one client for all terms, because the same quotas apply to them.
-        aws = Aws(self.options.config.sagemaker.endpoints, may_change=self.election.holds_lease)
+        aws = Aws(self.options.config.sagemaker.endpoints, is_change_allowed=self.election.holds_lease)
         stack.push_async_callback(aws.close)
         return aws
 
@@ -231,8 +231,8 @@ class Replica:
             waiting_jobs=lambda: () if self._leader_tasks is None else self._leader_tasks.get_waiting_jobs(),
             refusals=lambda: {reason: collector.refusal_counts[reason] for reason in RefusalReason},
             connections=lambda: collector.open_connections,
-            api_requests=self.client.requests.counts,
-            aws_requests=aws.requests.counts,
+            api_requests=self.client.request_counter.counts,
+            aws_requests=aws.request_counter.counts,
         )
         listening_socket = endpoint.open_listening_socket(self.options.host, port)
         await stack.enter_async_context(endpoint.serve_metrics(listening_socket, self._recorder, sources))

@@ -12,7 +12,7 @@ from muster.core.graceful_stop import add_stop_call, find_stop_call, is_graceful
 from muster.core.non_members import find_change_time, find_nodes_to_create, remove_unusable_pods, remove_unwanted_pods
 from muster.core.outcome import Outcome, Verdict
 from muster.core.peers import select_peers
-from muster.core.step_counts import find_no_step_reason_time
+from muster.core.step_counts import find_reason_display_time
 from muster.core.world import is_mpi
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind
 from muster_worker.contract.source import EditedSource
@@ -89,7 +89,7 @@ def find_requeue_time(job: Job, facts: JobFacts, outcome: Outcome, now: float) -
         times += [outcome.active_deadline, find_change_time(facts), outcome.resize_at]
         times.extend(find_unreachable_time(node, facts) for node in facts.all_nodes)
         times.extend(
-            find_no_step_reason_time(rank) for node in facts.nodes for rank in node.ranks if not rank.has_exited
+            find_reason_display_time(rank) for node in facts.nodes for rank in node.ranks if not rank.has_exited
         )
         times.extend(_find_kill_time(facts, outcome, node) for node in facts.nodes if not node.has_no_agent)
     return min((at for at in times if at is not None and at > now), default=None)

@@ -19,7 +19,7 @@ _READY, _STARTING, _UNUSABLE = range(3)
 def replace_unusable_members(previous: Status, members: Sequence[int], nodes: Sequence[NodeFacts]) -> tuple[int, ...]:
     """Return the members of the next attempt: `members`, with spares instead of nodes that can't run soon.
 
-    `nodes` are all nodes of the job, by number. Call this only while no attempt runs.
+    `nodes` are all nodes of the job, by index. Call this only while no attempt runs.
     """
     if previous.attempt > 0 and _may_run_ranks([nodes[member] for member in members]):
         return tuple(members)
@@ -28,10 +28,10 @@ def replace_unusable_members(previous: Status, members: Sequence[int], nodes: Se
     )
     chosen = list(members)
     # The worst nodes come first, because there may be too few spares.
-    by_need = sorted(range(len(chosen)), key=lambda rank: -_rate_member(previous, nodes[chosen[rank]]))
-    for rank, spare in zip(by_need, spares, strict=False):
-        if _rate_spare(spare) < _rate_member(previous, nodes[chosen[rank]]):
-            chosen[rank] = spare.node
+    by_need = sorted(range(len(chosen)), key=lambda node_rank: -_rate_member(previous, nodes[chosen[node_rank]]))
+    for node_rank, spare in zip(by_need, spares, strict=False):
+        if _rate_spare(spare) < _rate_member(previous, nodes[chosen[node_rank]]):
+            chosen[node_rank] = spare.node
     return tuple(chosen)
 
 

@@ -24,6 +24,7 @@ from botocore.exceptions import (
     UnknownEndpointError,
 )
 
+from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import (
     AccessDenied,
     AlreadyExists,
@@ -36,7 +37,6 @@ from muster.objects.aws.errors import (
     Throttled,
     Unavailable,
 )
-from muster.objects.aws.place import Place
 
 MAX_TEXT_CHARS = 600
 
@@ -120,7 +120,7 @@ class _Refusal:
 
     service: str
     operation: str
-    place: Place
+    aws_access: AwsAccess
     code: str
     text: str
     status: int
@@ -132,7 +132,7 @@ class _Refusal:
 
     @property
     def request(self) -> str:
-        return f"{self.action} in {self.place}"
+        return f"{self.action} in {self.aws_access}"
 
 
 def get_iam_action(service: str, operation: str) -> str:
@@ -140,17 +140,17 @@ def get_iam_action(service: str, operation: str) -> str:
     return _ACTIONS.get((service, operation), f"{service}:{operation}")
 
 
-def translate_error(error: Exception, service: str, operation: str, place: Place) -> AwsError:
+def translate_error(error: Exception, service: str, operation: str, aws_access: AwsAccess) -> AwsError:
     """Translate an exception of botocore; `operation` is the requested operation."""
     if not isinstance(error, ClientError):
-        return _translate_local_error(error, get_iam_action(service, operation), place)
+        return _translate_local_error(error, get_iam_action(service, operation), aws_access)
     details = error.response.get("Error", {})
     # The failed operation may be AssumeRole, which botocore sends before the requested operation.
     failed_operation = error.operation_name
     refusal = _Refusal(
         service="sts" if failed_operation in _STS_OPERATIONS else service,
         operation=failed_operation,
-        place=place,
+        aws_access=aws_access,
         code=str(details.get("Code", "")),
         text=_shorten(str(details.get("Message", ""))),
         status=int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)),
@@ -195,28 +195,28 @@ def _check_denial(refusal: _Refusal) -> AwsError | None:
     why = (resource_match["why"] if resource_match else match["rest"]).strip().rstrip(".").removeprefix("because ")
     return AccessDenied(
         f"{match['who']} is not allowed to do {match['action']}{f' on {resource}' if resource else ''}"
-        f"{f': {why}' if why else ''}. Allow it with IAM{_describe_trust_policy(match['action'], refusal.place)}.",
+        f"{f': {why}' if why else ''}. Allow it with IAM{_describe_trust_policy(match['action'], refusal.aws_access)}.",
         match["action"],
         resource,
     )
 
 
-def _describe_trust_policy(action: str, place: Place) -> str:
+def _describe_trust_policy(action: str, aws_access: AwsAccess) -> str:
     # STS sends the same message for a wrong principal and for a wrong external id.
-    needs_trust = action == "sts:AssumeRole" and place.external_id
-    return f", and in the role's trust policy for the external id {place.external_id}" if needs_trust else ""
+    needs_trust = action == "sts:AssumeRole" and aws_access.external_id
+    return f", and in the role's trust policy for the external id {aws_access.external_id}" if needs_trust else ""
 
 
 def _check_capacity(refusal: _Refusal) -> AwsError | None:
     if refusal.code == "ResourceLimitExceeded" or refusal.code.startswith("Insufficient"):
-        return NoCapacity(f"SageMaker has no capacity for the training job in {refusal.place}: {refusal.text}")
+        return NoCapacity(f"SageMaker has no capacity for the training job in {refusal.aws_access}: {refusal.text}")
     return None
 
 
 def _check_existing_name(refusal: _Refusal) -> AwsError | None:
     if refusal.code != "ResourceInUse":
         return None
-    return AlreadyExists(f"SageMaker refuses {refusal.operation} in {refusal.place}: {refusal.text}")
+    return AlreadyExists(f"SageMaker refuses {refusal.operation} in {refusal.aws_access}: {refusal.text}")
 
 
 def _check_missing_resource(refusal: _Refusal) -> AwsError | None:
@@ -253,24 +253,24 @@ _CHECKS: tuple[Callable[[_Refusal], AwsError | None], ...] = (
 )
 
 
-def _translate_local_error(error: Exception, action: str, place: Place) -> AwsError:
+def _translate_local_error(error: Exception, action: str, aws_access: AwsAccess) -> AwsError:
     """Translate errors that occur before a request is sent, or because no response arrives."""
     text = _shorten(str(error))
     if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound):
         return NoCredentials(
-            f"There are no AWS credentials for {action} in {place} ({text}). Give the operator's service account a "
-            "role (IRSA or Pod Identity), or set AWS_PROFILE or AWS_ACCESS_KEY_ID."
+            f"There are no AWS credentials for {action} in {aws_access} ({text}). Give the operator's service account "
+            "a role (IRSA or Pod Identity), or set AWS_PROFILE or AWS_ACCESS_KEY_ID."
         )
     if isinstance(error, SSOError | LoginError | TokenRetrievalError):
         return ExpiredCredentials(f"The AWS sign-in has expired: {text} Sign in again with `aws sso login`.")
     if isinstance(error, CredentialRetrievalError) and _NO_CREDENTIALS_RESPONSE in text:
-        return Unavailable(f"The provider of AWS credentials does not answer for {action} in {place}: {text}")
+        return Unavailable(f"The provider of AWS credentials does not answer for {action} in {aws_access}: {text}")
     if isinstance(error, CredentialRetrievalError):
-        return ExpiredCredentials(f"The provider of AWS credentials refuses them for {action} in {place}: {text}")
+        return ExpiredCredentials(f"The provider of AWS credentials refuses them for {action} in {aws_access}: {text}")
     if isinstance(error, ParamValidationError | InvalidRegionError | UnknownEndpointError):
-        return Invalid(f"{action} can't be requested in {place}: {text}")
+        return Invalid(f"{action} can't be requested in {aws_access}: {text}")
     # AWS is unreachable, or the connection was interrupted or timed out.
-    return Unavailable(f"AWS does not answer {action} in {place}: {text}")
+    return Unavailable(f"AWS does not answer {action} in {aws_access}: {text}")
 
 
 def _shorten(text: str) -> str:

@@ -25,43 +25,43 @@ _MAX_HEADER_BYTES = 2 * MAX_FILES * 4096
 """Maximum size of an archive's headers, including long names."""
 
 
-def read_archive(archive: BinaryIO, origin: str) -> dict[str, SourceFile]:
+def read_archive(archive: BinaryIO, field: str) -> dict[str, SourceFile]:
     """Read the files of a user's .tar.gz archive. Raises `StorageError`. Blocks the thread."""
     files: dict[str, SourceFile] = {}
     size = 0
     try:
-        with gzip.GzipFile(fileobj=archive) as unpacked, _open_tar(_LimitedReader(unpacked, origin)) as members:
+        with gzip.GzipFile(fileobj=archive) as unpacked, _open_tar(_LimitedReader(unpacked, field)) as members:
             for count, member in enumerate(members):
                 if count > 2 * MAX_FILES:
-                    raise make_source_refused_error(origin, f"the archive has more than {MAX_FILES} files")
-                path = _check_path(member, origin)
+                    raise make_source_refused_error(field, f"the archive has more than {MAX_FILES} files")
+                path = _check_path(member, field)
                 if member.isdir():
                     continue
                 # Check the size before reading, because a kilobyte of an archive may expand to a terabyte.
                 size += member.size
-                check_bytes(size, origin)
+                check_bytes(size, field)
                 content = members.extractfile(member)
                 if path in files or content is None:
-                    raise make_source_refused_error(origin, f"{quote(path)} occurs twice in the archive")
+                    raise make_source_refused_error(field, f"{quote(path)} occurs twice in the archive")
                 files[path] = SourceFile(content.read(), executable=bool(member.mode & 0o100))
     except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
-        raise make_source_refused_error(origin, f"the file is not a complete .tar.gz archive ({error})") from None
-    check_files(files, origin)
+        raise make_source_refused_error(field, f"the file is not a complete .tar.gz archive ({error})") from None
+    check_files(files, field)
     return files
 
 
 class _LimitedReader:
     """Limits the unpacked data of an archive, because tarfile reads a name of any length into memory."""
 
-    def __init__(self, unpacked: gzip.GzipFile, origin: str) -> None:
+    def __init__(self, unpacked: gzip.GzipFile, field: str) -> None:
         self._unpacked = unpacked
-        self._origin = origin
+        self._field = field
         self._size = 0
 
     def read(self, size: int) -> bytes:
         data = self._unpacked.read(size)
         self._size += len(data)
-        check_bytes(self._size - _MAX_HEADER_BYTES, self._origin)
+        check_bytes(self._size - _MAX_HEADER_BYTES, self._field)
         return data
 
 
@@ -70,15 +70,15 @@ def _open_tar(archive: _LimitedReader) -> tarfile.TarFile:
     return tarfile.open(fileobj=cast("BinaryIO", archive), mode="r|")
 
 
-def _check_path(member: tarfile.TarInfo, origin: str) -> str:
+def _check_path(member: tarfile.TarInfo, field: str) -> str:
     path = member.name.removeprefix("./").rstrip("/")
     if member.isdir():
         return path
     if not member.isreg():
-        raise make_source_refused_error(origin, f"{quote(path)} is a link or a device; replace it with a regular file")
+        raise make_source_refused_error(field, f"{quote(path)} is a link or a device; replace it with a regular file")
     problem = file_paths.find_path_problem(path)
     if problem is not None:
-        raise make_source_refused_error(origin, f"{quote(path)}: {problem}")
+        raise make_source_refused_error(field, f"{quote(path)}: {problem}")
     return path
 
 

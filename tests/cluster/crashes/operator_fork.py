@@ -58,7 +58,7 @@ class OperatorFork:
     def until_leads(self) -> None:
         """Wait until the operator is the leader, up to a time limit."""
         deadline = time.monotonic() + LEAD_SECONDS
-        while " is the leader, term" not in self.said[self._said_before :] and time.monotonic() < deadline:
+        while " is the leader, leader term" not in self.said[self._said_before :] and time.monotonic() < deadline:
             time.sleep(PAUSE_SECONDS)
 
     def kill(self) -> None:

@@ -12,5 +12,5 @@ def test_each_replica_answers_and_one_leads(installed_operator: Installation, sh
     paths = [f"/api/v1/namespaces/{system}/pods/{pod}:8081/proxy/metrics" for pod in installed_operator.pods]
     scrapes = [parse_scrape(kubectl("get", f"--raw={path}")) for path in paths]
     assert len(scrapes) == 2
-    assert sorted(scrape.value("muster_leader") or 0 for scrape in scrapes) == [0, 1]
-    assert all(scrape.value("muster_reconciles_total", result="Bug") == 0 for scrape in scrapes)
+    assert sorted(scrape.get_value("muster_leader") or 0 for scrape in scrapes) == [0, 1]
+    assert all(scrape.get_value("muster_reconciles_total", result="Bug") == 0 for scrape in scrapes)

@@ -10,7 +10,7 @@ from cluster.kube.builders import config_map, meta
 from muster.clients.kubernetes import client as client_module
 from muster.clients.kubernetes.client import Change, Client
 from muster.clients.kubernetes.informer import Informer
-from muster.clients.kubernetes.object_versions import Untracked
+from muster.clients.kubernetes.object_versions import NoObjectVersions
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, ParseOptions
 
 MINE = "mine=yes"
@@ -244,5 +244,5 @@ async def test_what_is_not_remembered_is_told_again_after_a_gap(
     listener = Listener()
     await make(client, namespace, "a")
     proxy.decide = once(is_verb("watch"), Stream(error_event(410, "Expired")))
-    async with running(Informer(proxied, CONFIG_MAPS, (namespace,), listener, labels=MINE, versions=Untracked)):
+    async with running(Informer(proxied, CONFIG_MAPS, (namespace,), listener, labels=MINE, versions=NoObjectVersions)):
         assert await listener.until(2) == [("ADDED", "a"), ("ADDED", "a")]

@@ -9,7 +9,7 @@ from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Fate, Lose
 from muster.api.document import JSON
 from muster.api.json_fields import read_mapping
 from muster.clients.kubernetes.client import Client
-from muster.clients.kubernetes.lease import Leadership, new_identity
+from muster.clients.kubernetes.lease import LeaderElector, new_identity
 from muster.objects.kubernetes.kinds import LEASES
 
 NAME = "muster-operator"
@@ -24,11 +24,11 @@ class Contender:
 
     def __init__(self, client: Client, namespace: str, identity: str, ahead_seconds: float = 0) -> None:
         clock = lambda: time.time() + ahead_seconds  # noqa: E731 - it is one
-        self.leadership = Leadership(client, namespace, NAME, identity, clock=clock)
+        self.leader_elector = LeaderElector(client, namespace, NAME, identity, clock=clock)
         self.leader_terms: list[int] = []
         self.leads = asyncio.Event()
         self.stopped = asyncio.Event()
-        self.task = asyncio.create_task(self.leadership.run(self._lead))
+        self.task = asyncio.create_task(self.leader_elector.run(self._lead))
 
     async def _lead(self, leader_term: int) -> None:
         self.leader_terms.append(leader_term)
@@ -74,10 +74,10 @@ async def test_one_leads_and_the_other_knows_who(
     first = contend(client, "first")
     await first.until_it_leads()
     second = contend(client, "second")
-    await until(lambda: second.leadership.holder is not None)
+    await until(lambda: second.leader_elector.holder is not None)
     await asyncio.sleep(3)
     assert not second.leader_terms
-    assert (first.leadership.holder, second.leadership.holder) == ("first", "first")
+    assert (first.leader_elector.holder, second.leader_elector.holder) == ("first", "first")
     lease = await spec(client, namespace)
     assert (lease["holderIdentity"], lease["leaseTransitions"]) == ("first", first.leader_terms[0])
     await first.stop()
@@ -86,7 +86,7 @@ async def test_one_leads_and_the_other_knows_who(
     assert second.leader_terms == [first.leader_terms[0] + 1]
     await second.stop()
     assert (await spec(client, namespace))["holderIdentity"] == ""
-    assert second.leadership.holder is None
+    assert second.leader_elector.holder is None
 
 
 async def test_a_leader_that_is_cut_off_stops_before_another_leads(
@@ -130,7 +130,7 @@ async def test_the_lease_taken_away_ends_the_leader_term(
     await client.merge(LEASES, namespace, NAME, {"spec": {"holderIdentity": "thief", "leaseTransitions": 2**30}})
     async with asyncio.timeout(PATIENCE_SECONDS):
         await first.stopped.wait()
-    assert first.leadership.holder == "thief"
+    assert first.leader_elector.holder == "thief"
     await first.until_it_leads()
     assert first.leader_terms[1:] == [2**30 + 1]
     await first.stop()
@@ -204,7 +204,7 @@ async def test_work_that_ends_gives_the_lease_back(client: Client, namespace: st
     async def fail(leader_term: int) -> None:
         raise RuntimeError(f"term {leader_term} went wrong")
 
-    leadership = Leadership(client, namespace, NAME, new_identity())
+    leader_elector = LeaderElector(client, namespace, NAME, new_identity())
     with pytest.raises(RuntimeError, match="went wrong"):
-        await leadership.run(fail)
+        await leader_elector.run(fail)
     assert (await spec(client, namespace))["holderIdentity"] == ""

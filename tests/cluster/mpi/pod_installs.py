@@ -34,7 +34,7 @@ def pod_install(name: str) -> PodInstall:
     moved = {key: value.replace(str(install.folder), inside) for key, value in install.environment.items()}
     path = PATH.removeprefix("PATH=")
     variables = {**moved, "PATH": f"{inside}/bin:{path}", "PYTHONPATH": f"{AT}/mpi4py"}
-    folders = {name: install.folder, "mpi4py": mpi_installs.wheel("mpi4py")}
+    folders = {name: install.folder, "mpi4py": mpi_installs.install_wheel("mpi4py")}
     return PodInstall(
         name,
         f"{inside}/bin",

@@ -60,7 +60,7 @@ def report_of(jobs: Jobs, name: str) -> dict[str, Any]:
         (
             "auto",
             "Auto",
-            f"{SHARED} 10.79.0.0/24, 10000 Mbit/s, like eth0 on the route to the operator",
+            f"{SHARED} 10.79.0.0/24, 10000 Mbit/s; eth0, on the route to the operator, is equally fast",
         ),
         ("range", "10.79.0.0/16", "its address is in 10.79.0.0/16"),
         ("prefix", "fab*", "its name matches fab*"),
@@ -73,7 +73,7 @@ def test_ranks_on_the_machines_networks_talk_over_the_fabric(
     jobs.apply(name, REDUCE, **spec(torch_for_pods, interface, ON_THE_MACHINES_NETWORK))
     network = report_of(jobs, name)
     assert network["groups"] == [
-        {"interface": "fabric0", "speedMbps": 10_000, "why": why, "count": 2, "nodes": "0-1"},
+        {"interface": "fabric0", "speedMbps": 10_000, "message": why, "count": 2, "nodes": "0-1"},
     ], process_operator.said
     assert [each["address"] for each in network["nodes"]] == [node.fabric_address for node in lan.NODES]
     after = fabric.sent("fabric0"), fabric.sent("eth0")

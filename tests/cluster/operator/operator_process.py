@@ -105,7 +105,7 @@ class OperatorProcess:
     @property
     def leads(self) -> bool:
         """Whether the operator is the leader now."""
-        return self.said.rfind(" is the leader, term") > self.said.rfind(" is no longer the leader")
+        return self.said.rfind(" is the leader, leader term") > self.said.rfind(" is no longer the leader")
 
     def signal(self, number: signal.Signals) -> int:
         """Send the operator a signal that ends it. Returns its exit code."""

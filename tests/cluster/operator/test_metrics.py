@@ -26,28 +26,30 @@ def test_a_restart_and_an_end_are_counted_by_the_leader(operators: Replicas, job
     jobs.wait("long", "jsonpath={.status.ranks.running}=4")
     assert jobs.status("flaky")["attempt"] == 2
     seen, here = scrape(leader), {"namespace": jobs.namespace, "backend": "Kubernetes"}
-    assert seen.value("muster_leader") == 1
+    assert seen.get_value("muster_leader") == 1
     assert (
-        seen.value("muster_jobs", phase="Succeeded", **here) == seen.value("muster_jobs", phase="Running", **here) == 1
+        seen.get_value("muster_jobs", phase="Succeeded", **here)
+        == seen.get_value("muster_jobs", phase="Running", **here)
+        == 1
     )
-    assert seen.value("muster_ranks", **here) == seen.value("muster_ranks", state="Running", **here) == 4
-    assert seen.value("muster_job_restarts_total", **here) == 1
-    assert seen.value("muster_job_restarts_total", reason="RankFailed", **here) == 1
-    assert seen.value("muster_jobs_ended_total", phase="Succeeded", reason="AllRanksSucceeded", **here) == 1
+    assert seen.get_value("muster_ranks", **here) == seen.get_value("muster_ranks", state="Running", **here) == 4
+    assert seen.get_value("muster_job_restarts_total", **here) == 1
+    assert seen.get_value("muster_job_restarts_total", reason="RankFailed", **here) == 1
+    assert seen.get_value("muster_jobs_ended_total", phase="Succeeded", reason="AllRanksSucceeded", **here) == 1
     for name, count, most in (
         ("muster_job_start_seconds", 2, 120),
         ("muster_failure_detection_seconds", 1, 10),
         ("muster_failure_recovery_seconds", 1, 60),
     ):
-        seconds = seen.value(f"{name}_sum", backend="Kubernetes")
-        assert seen.value(f"{name}_count", backend="Kubernetes") == count
+        seconds = seen.get_value(f"{name}_sum", backend="Kubernetes")
+        assert seen.get_value(f"{name}_count", backend="Kubernetes") == count
         assert seconds is not None
         assert 0 < seconds < most
-    created = seen.value("muster_api_requests_total", verb="create", resource="pods", code="201")
+    created = seen.get_value("muster_api_requests_total", verb="create", resource="pods", code="201")
     # Dry runs count, too.
     assert created is not None
     assert created >= 4
-    assert seen.value("muster_reconciles_total", result="Bug") == 0
+    assert seen.get_value("muster_reconciles_total", result="Bug") == 0
     resting = scrape(standby)
-    assert (resting.value("muster_leader"), resting.value("muster_jobs")) == (0, None)
-    assert resting.value("muster_api_requests_total", verb="watch", resource="pods", code="200")
+    assert (resting.get_value("muster_leader"), resting.get_value("muster_jobs")) == (0, None)
+    assert resting.get_value("muster_api_requests_total", verb="watch", resource="pods", code="200")

@@ -14,7 +14,7 @@ from cluster.ended_job import succeeded
 from cluster.operator.cluster_jobs import Jobs
 from cluster.operator.operator_process import Replicas
 from fakes.fake_credentials import FAKE_VARIABLES
-from fakes.sagemaker_service.script import completing, until_training
+from fakes.sagemaker_service.script import make_completing_script, make_stages_before_training
 from fakes.sagemaker_service.server import serving
 from fakes.sagemaker_service.service import Service
 from muster.api.backends import TRAINING_JOB_FINALIZER
@@ -33,7 +33,7 @@ FOLLOWED_SECONDS = 120
 def service() -> Service:
     """SageMaker with the real clock; jobs stop faster than on AWS, so that kubectl doesn't time out earlier."""
     service = Service(lambda: datetime.now(UTC))
-    service.jobs().stopping_seconds = 2.0
+    service.get_jobs().stopping_seconds = 2.0
     return service
 
 
@@ -55,7 +55,7 @@ def sagemaker_operators(operators: Replicas, service: Service, tmp_path: Path) -
 def test_a_training_job_completes_and_its_resource_is_let_go(
     sagemaker_operators: Replicas, service: Service, jobs: Jobs
 ) -> None:
-    service.jobs().script = lambda _: completing(4.0, stage_seconds=1.0)
+    service.get_jobs().script = lambda _: make_completing_script(4.0, stage_seconds=1.0)
     sagemaker_operators.start()
     apply(jobs, "vit")
     jobs.wait("vit", "condition=Complete")
@@ -70,26 +70,26 @@ def test_a_training_job_completes_and_its_resource_is_let_go(
         "Completed",
     ]
     jobs.run("delete", "dtj/vit", "--wait=true")
-    assert list(service.jobs().by_name) == [value["trainingJobName"]]
+    assert list(service.get_jobs().by_name) == [value["trainingJobName"]]
 
 
 def test_a_training_job_is_stopped_before_its_resource_goes(
     sagemaker_operators: Replicas, service: Service, jobs: Jobs
 ) -> None:
-    service.jobs().script = lambda _: until_training(1.0)
+    service.get_jobs().script = lambda _: make_stages_before_training(1.0)
     sagemaker_operators.start()
     apply(jobs, "vit")
     jobs.wait("vit", RUNNING)
     assert jobs.resource("vit")["metadata"]["finalizers"] == [TRAINING_JOB_FINALIZER]
     jobs.run("delete", "dtj/vit", "--wait=true")
-    (job,) = service.jobs().by_name.values()
+    (job,) = service.get_jobs().by_name.values()
     assert job.state(service.now())[1].status == "Stopped"
 
 
 def test_an_operator_that_follows_a_killed_one_goes_on_with_its_training_job(
     sagemaker_operators: Replicas, service: Service, jobs: Jobs
 ) -> None:
-    service.jobs().script = lambda _: until_training(1.0)
+    service.get_jobs().script = lambda _: make_stages_before_training(1.0)
     first = sagemaker_operators.start()
     apply(jobs, "vit")
     jobs.wait("vit", "jsonpath={.status.backend.sagemaker.attempt}=1")
@@ -98,7 +98,7 @@ def test_an_operator_that_follows_a_killed_one_goes_on_with_its_training_job(
     second = sagemaker_operators.start()
     # the Lease of the killed operator expires, a listing finds its training job, and another one its stop
     jobs.run("wait", "--for=delete", f"--timeout={FOLLOWED_SECONDS}s", "dtj/vit")
-    ended = [job.state(service.now())[1].status for job in service.jobs().by_name.values()]
+    ended = [job.state(service.now())[1].status for job in service.get_jobs().by_name.values()]
     assert ended in ([], ["Stopped"]), second.said
     assert "Traceback" not in second.said
 
@@ -114,7 +114,7 @@ async def test_what_sagemaker_would_not_run_is_refused_by_the_api_server_or_in_t
         row = taken.pop(refused["metadata"]["name"])
         assert f"{row.at}: " in told["message"]
         assert row.says in told["message"]
-    assert (taken, service.jobs().by_name) == ({}, {})
+    assert (taken, service.get_jobs().by_name) == ({}, {})
 
 
 async def create_refused(jobs: Jobs) -> dict[str, RefusedJob]:

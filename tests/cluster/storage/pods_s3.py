@@ -105,7 +105,7 @@ def pods_s3() -> Iterator[PodsS3]:
     server = make_server(lan.HOST, 0, gate, threaded=True, request_handler=_Quiet)
     url = f"http://{lan.HOST}:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
-    with closing(s3_server.client(url)) as client:
+    with closing(s3_server.make_client(url)) as client:
         gate.site = PodsS3(url, client)
         thread.start()
         try:

@@ -21,7 +21,7 @@ from cluster.storage.pods_s3 import PodsS3, Role
 from cluster.storage.served import for_pods
 from cluster.storage.stored_jobs import PLACES, RESTRICTED, TRAIN, USER, restricted
 from fakes import git_server
-from fakes.s3_server import contents
+from fakes.s3_server import read_objects
 
 KEYS = [f"train/{number:02}.png" for number in range(9)]
 TELLS_ITSELF = "import os, told; (told.MODEL / 'm').write_text(told.WORDS)"
@@ -64,10 +64,10 @@ def test_a_job_has_all_from_s3_goes_on_from_its_snapshots_and_leaves_its_results
     assert set(s3.roles) == {Role(ROLE, f"system:serviceaccount:{stage.namespace}:{ACCOUNT}", (AUDIENCE,))}
     stage.jobs.patch("vit", suspend=True)
     stage.jobs.wait("vit", "condition=Suspended")
-    assert sorted(contents(s3.client, "data", "ckpt/")) == [f"ckpt/rank-{rank}.pt" for rank in range(4)]
+    assert sorted(read_objects(s3.client, "data", "ckpt/")) == [f"ckpt/rank-{rank}.pt" for rank in range(4)]
     stage.jobs.patch("vit", suspend=False)
     stage.completes("vit")
-    document = {key: json.loads(value) for key, value in contents(s3.client, "data", "out/vit/").items()}
+    document = {key: json.loads(value) for key, value in read_objects(s3.client, "data", "out/vit/").items()}
     assert sorted(document) == [f"out/vit/model/rank-{rank}.json" for rank in range(4)]
     ranks = [document[f"out/vit/model/rank-{rank}.json"] for rank in range(4)]
     assert [(rank["host"], rank["user"]) for rank in ranks] == [(f"algo-{node}", USER) for node in (1, 1, 2, 2)]
@@ -92,7 +92,7 @@ def test_code_comes_from_wherever_it_is(stage: Stage, s3: PodsS3, kind: str) -> 
         template=RESTRICTED,
     )
     stage.completes(name)
-    assert contents(s3.client, "data", f"out/{name}/") == {f"out/{name}/model/m": b"/opt/ml/code"}
+    assert read_objects(s3.client, "data", f"out/{name}/") == {f"out/{name}/model/m": b"/opt/ml/code"}
     stage.started_pod(name)
     assert _fetched_by(s3, stage, name) == {"0": KEYS}
 
@@ -101,7 +101,7 @@ def test_code_comes_from_a_git_host_that_only_its_owners_trust(stage: Stage, s3:
     authority = Authority(dt.datetime.now(dt.UTC))
     trusted = f"--from-literal=ca.crt={authority.pair.certificate.decode()}"
     stage.jobs.run("create", "configmap", "authority", trusted)
-    commit = git_server.commit(git_server.new_repository(tmp_path / "team" / "vision.git"), CODE)
+    commit = git_server.commit(git_server.create_repository(tmp_path / "team" / "vision.git"), CODE)
     mount = {"name": "authority", "mountPath": "/authority"}
     trusts = {"name": "muster-download", "env": [{"name": "SSL_CERT_FILE", "value": "/authority/ca.crt"}]}
     template = restricted(
@@ -117,7 +117,7 @@ def test_code_comes_from_a_git_host_that_only_its_owners_trust(stage: Stage, s3:
             template=template,
         )
         stage.completes("code-git")
-    assert contents(s3.client, "data", "out/code-git/") == {"out/code-git/model/m": b"/opt/ml/code"}
+    assert read_objects(s3.client, "data", "out/code-git/") == {"out/code-git/model/m": b"/opt/ml/code"}
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_deleted_pods_ranks_leave_their_snapshot(stage: Stage, s3: PodsS3) -> 
     _waiting_with_a_snapshot(stage, "deleted")
     stage.jobs.run("delete", "pod", "deleted-0-0")
     stage.timeline.first(says("deleted", "PodDeleted", "Failed"))
-    assert contents(s3.client, "data", "deleted/") == {"deleted/1.pt": b"step 10"}
+    assert read_objects(s3.client, "data", "deleted/") == {"deleted/1.pt": b"step 10"}
 
 
 def test_who_keeps_is_there_again_after_a_fall(stage: Stage, s3: PodsS3) -> None:
@@ -174,7 +174,7 @@ def test_who_keeps_is_there_again_after_a_fall(stage: Stage, s3: PodsS3) -> None
     machine.kill(*machine.init_processes(pod, "muster-upload"))
     stage.jobs.patch("falls", suspend=True)
     stage.jobs.wait("falls", "condition=Suspended")
-    assert contents(s3.client, "data", "falls/") == {"falls/1.pt": b"step 10"}
+    assert read_objects(s3.client, "data", "falls/") == {"falls/1.pt": b"step 10"}
 
 
 def _waiting_with_a_snapshot(stage: Stage, name: str) -> Any:

@@ -39,17 +39,19 @@ class Callers:
     known: dict[str, Caller] = field(default_factory=dict)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
-    def of(self, access_key: str) -> Caller:
+    def find_caller(self, access_key: str) -> Caller:
         return self.known.get(access_key, Caller(ACCOUNT, OWN_ARN))
 
     def answer(self, form: Mapping[str, str], access_key: str, now: datetime) -> str:
         """Return XML. Raises Refusal."""
-        caller = self.of(access_key)
+        caller = self.find_caller(access_key)
         if form.get("Action") == "GetCallerIdentity":
-            return _answered("GetCallerIdentity", _fields(Account=caller.account, Arn=caller.arn, UserId="AROAEXAMPLE"))
-        return self._assume(caller, form, now)
+            return _render_response(
+                "GetCallerIdentity", _render_fields(Account=caller.account, Arn=caller.arn, UserId="AROAEXAMPLE")
+            )
+        return self._assume_role(caller, form, now)
 
-    def _assume(self, caller: Caller, form: Mapping[str, str], now: datetime) -> str:
+    def _assume_role(self, caller: Caller, form: Mapping[str, str], now: datetime) -> str:
         role, session = form.get("RoleArn", ""), form.get("RoleSessionName", "")
         is_let_in = role not in self.demanded or form.get("ExternalId") in self.demanded[role]
         match = re.fullmatch(r"arn:aws:iam::(\d{12}):role/(?:.*/)?([^/]+)", role)
@@ -60,27 +62,27 @@ class Callers:
         arn = f"arn:aws:sts::{match[1]}:assumed-role/{match[2]}/{session}"
         expires = now + timedelta(seconds=self.role_seconds)
         self.known[key] = Caller(match[1], arn, expires)
-        credentials = _fields(
+        credentials = _render_fields(
             AccessKeyId=key,
             SecretAccessKey=f"secret-of-{key}",
             SessionToken=f"token-of-{key}",
             Expiration=expires.strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
-        user = _fields(Arn=arn, AssumedRoleId=f"AROAEXAMPLE:{session}")
-        return _answered(
+        user = _render_fields(Arn=arn, AssumedRoleId=f"AROAEXAMPLE:{session}")
+        return _render_response(
             form["Action"],
             f"<Credentials>{credentials}</Credentials><AssumedRoleUser>{user}</AssumedRoleUser>",
         )
 
 
-def refused(refusal: Refusal) -> str:
-    error = _fields(Type="Sender", Code=refusal.code, Message=refusal.message)
+def render_refusal(refusal: Refusal) -> str:
+    error = _render_fields(Type="Sender", Code=refusal.code, Message=refusal.message)
     return f'<ErrorResponse xmlns="{_SPACE}"><Error>{error}</Error></ErrorResponse>'
 
 
-def _answered(action: str, result: str) -> str:
+def _render_response(action: str, result: str) -> str:
     return f'<{action}Response xmlns="{_SPACE}"><{action}Result>{result}</{action}Result></{action}Response>'
 
 
-def _fields(**values: str) -> str:
+def _render_fields(**values: str) -> str:
     return "".join(f"<{name}>{escape(value)}</{name}>" for name, value in values.items())

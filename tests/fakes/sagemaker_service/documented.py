@@ -8,5 +8,5 @@ from muster_dev.paths import ROOT
 FILE = ROOT / "docs" / "sagemaker-iam-policy.json"
 
 
-def documented_policy() -> Policy:
+def read_documented_policy() -> Policy:
     return Policy(json.loads(FILE.read_text(encoding="utf-8")))

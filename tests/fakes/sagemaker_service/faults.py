@@ -34,12 +34,12 @@ class Fault(Enum):
     def refusal(self) -> Refusal | None:
         """The error answer; None: no answer."""
         words = {
-            Fault.FAIL: refusal.failed(),
-            Fault.FAIL_AFTER: refusal.failed(),
-            Fault.THROTTLE: refusal.throttled(),
-            Fault.EXPIRED: refusal.expired(),
-            Fault.UNKNOWN_CALLER: refusal.unknown_caller(),
-            Fault.DENY: refusal.denied(OWN_ARN, "sagemaker:Any", "*"),
+            Fault.FAIL: refusal.make_server_error(),
+            Fault.FAIL_AFTER: refusal.make_server_error(),
+            Fault.THROTTLE: refusal.make_throttling_refusal(),
+            Fault.EXPIRED: refusal.make_expired_token_refusal(),
+            Fault.UNKNOWN_CALLER: refusal.make_unknown_caller_refusal(),
+            Fault.DENY: refusal.make_access_denied_refusal(OWN_ARN, "sagemaker:Any", "*"),
         }
         return words.get(self)
 
@@ -54,7 +54,7 @@ class Faults:
     def add(self, operation: str, fault: Fault, times: int = 1) -> None:
         self.plan += [(operation, fault)] * times
 
-    def next(self, operation: str) -> Fault | None:
+    def take_next(self, operation: str) -> Fault | None:
         for index, (wanted, fault) in enumerate(self.plan):
             if wanted == operation:
                 del self.plan[index]

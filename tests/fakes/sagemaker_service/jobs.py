@@ -9,8 +9,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from fakes.sagemaker_service import rules, shapes
-from fakes.sagemaker_service.refusal import Refusal, invalid, name_taken, not_found, over_quota
-from fakes.sagemaker_service.script import STOPPED, STOPPING, Course, Script, Stage, completing
+from fakes.sagemaker_service.refusal import (
+    Refusal,
+    make_not_found_refusal,
+    make_quota_refusal,
+    make_validation_refusal,
+    name_taken,
+)
+from fakes.sagemaker_service.script import STOPPED, STOPPING, Course, Script, Stage, make_completing_script
 
 Fields = Mapping[str, object]
 
@@ -50,12 +56,12 @@ class Job:
     tags: dict[str, str] = field(default_factory=dict)
 
     def state(self, now: datetime) -> tuple[datetime, Stage]:
-        return self.course.at(now)
+        return self.course.get_state(now)
 
     def has_ended(self, now: datetime) -> bool:
         return self.state(now)[1].status in ENDED
 
-    def summary(self, now: datetime) -> dict[str, object]:
+    def make_summary(self, now: datetime) -> dict[str, object]:
         since, stage = self.state(now)
         return {
             "TrainingJobName": self.name,
@@ -67,16 +73,16 @@ class Job:
             **({"TrainingEndTime": since.timestamp()} if stage.status in ENDED else {}),
         }
 
-    def description(self, now: datetime) -> dict[str, object]:
+    def make_description(self, now: datetime) -> dict[str, object]:
         stage = self.state(now)[1]
-        about: dict[str, object] = self.summary(now)
+        about: dict[str, object] = self.make_summary(now)
         about |= {key: self.request[key] for key in _ECHOED if key in self.request}
-        about["SecondaryStatusTransitions"] = self._transitions(now)
-        about |= self._times(now)
+        about["SecondaryStatusTransitions"] = self._list_transitions(now)
+        about |= self._list_times(now)
         if stage.failure_reason:
             about["FailureReason"] = stage.failure_reason
         if stage.status == "Completed":
-            output = str(rules.part(self.request, "OutputDataConfig").get("S3OutputPath")).rstrip("/")
+            output = str(rules.get_fields(self.request, "OutputDataConfig").get("S3OutputPath")).rstrip("/")
             about["ModelArtifacts"] = {"S3ModelArtifacts": f"{output}/{self.name}/output/model.tar.gz"}
         if stage.metrics:
             ended = self.state(now)[0].timestamp()
@@ -85,8 +91,8 @@ class Job:
             ]
         return about
 
-    def _transitions(self, now: datetime) -> list[dict[str, object]]:
-        past = self.course.until(now)
+    def _list_transitions(self, now: datetime) -> list[dict[str, object]]:
+        past = self.course.list_states(now)
         ends = [at.timestamp() for at, _ in past[1:]]
         return [
             {
@@ -98,8 +104,8 @@ class Job:
             for (at, stage), end in zip(past, [*ends, None], strict=True)
         ]
 
-    def _times(self, now: datetime) -> dict[str, object]:
-        past = self.course.until(now)
+    def _list_times(self, now: datetime) -> dict[str, object]:
+        past = self.course.list_states(now)
         began = next((at for at, stage in past if stage.secondary not in ("Starting", "Pending")), None)
         if began is None:
             return {}
@@ -120,7 +126,7 @@ class Jobs:
     """
 
     def __init__(self, account: str, region: str) -> None:
-        self.script: Callable[[Fields], Script] = lambda _request: completing()
+        self.script: Callable[[Fields], Script] = lambda _request: make_completing_script()
         self.quota: dict[str, int] = {}
         self.stopping_seconds = STOPPING.seconds
         self.lag_seconds = 0.0
@@ -130,101 +136,105 @@ class Jobs:
         self.by_name: dict[str, Job] = {}
         self._prefix = f"arn:aws:sagemaker:{region}:{account}:training-job/"
 
-    def arn(self, name: str) -> str:
+    def make_arn(self, name: str) -> str:
         return self._prefix + name
 
     def create(self, request: Fields, now: datetime) -> dict[str, object]:
         rules.check(request)
         name = str(request["TrainingJobName"])
         if name in self.by_name:
-            raise name_taken(self.arn(name))
+            raise name_taken(self.make_arn(name))
         self._check_room(request, now)
         tags = request.get("Tags")
         self.by_name[name] = Job(
             name=name,
-            arn=self.arn(name),
+            arn=self.make_arn(name),
             request=request,
             created=now,
-            course=Course.starting(self.script(request), now),
+            course=Course.start(self.script(request), now),
             tags={str(tag["Key"]): str(tag["Value"]) for tag in tags} if isinstance(tags, list) else {},
         )
-        return {"TrainingJobArn": self.arn(name)}
+        return {"TrainingJobArn": self.make_arn(name)}
 
     def describe(self, request: Fields, now: datetime) -> dict[str, object]:
-        return self._job(request).description(now)
+        return self._find_job(request).make_description(now)
 
     def stop(self, request: Fields, now: datetime) -> dict[str, object]:
-        job = self._job(request)
+        job = self._find_job(request)
         status = job.state(now)[1].status
         if status != "InProgress":
-            raise invalid(f"The request was rejected because the training job is in status {status}.")
+            raise make_validation_refusal(f"The request was rejected because the training job is in status {status}.")
         job.course.turn((replace(STOPPING, seconds=self.stopping_seconds), STOPPED), now)
         return {}
 
     def list(self, request: Fields, now: datetime) -> dict[str, object]:
         seen = now - timedelta(seconds=self.lag_seconds)
         result = [
-            job for job in self.by_name.values() if job.created <= seen and _after(job.created, request, "CreationTime")
+            job
+            for job in self.by_name.values()
+            if job.created <= seen and _is_after(job.created, request, "CreationTime")
         ]
         key: Callable[[Job], object] = {
             "Name": lambda job: (job.name, ""),
             "Status": lambda job: (job.state(seen)[1].status, job.name),
         }.get(str(request.get("SortBy")), lambda job: (job.created, job.name))
         result.sort(key=key, reverse=request.get("SortOrder", "Descending") == "Descending")  # type: ignore[arg-type]
-        begin = _position(request, now, self.token_seconds)
+        begin = _parse_position(request, now, self.token_seconds)
         end = begin + (rules.number(request, "MaxResults") or 10)
         # The service scans jobs page by page, and drops those that don't match (aws/aws-sdk#486).
         page = [job for job in result[begin:end] if _is_asked_for(job, request, seen)]
-        answer: dict[str, object] = {"TrainingJobSummaries": [job.summary(seen) for job in page]}
+        answer: dict[str, object] = {"TrainingJobSummaries": [job.make_summary(seen) for job in page]}
         if end < len(result):
-            answer["NextToken"] = _token(end, now)
+            answer["NextToken"] = _make_token(end, now)
         return answer
 
     def add_tags(self, request: Fields, _now: datetime) -> dict[str, object]:
-        job = self._by_arn(request)
+        job = self._find_job_by_arn(request)
         tags = request["Tags"]
         assert isinstance(tags, list)
         job.tags |= {str(tag["Key"]): str(tag["Value"]) for tag in tags}
-        return {"Tags": _pairs(job.tags)}
+        return {"Tags": _list_tags(job.tags)}
 
     def list_tags(self, request: Fields, now: datetime) -> dict[str, object]:
-        pairs = _pairs(self._by_arn(request).tags)
-        begin = _position(request, now, self.token_seconds)
+        pairs = _list_tags(self._find_job_by_arn(request).tags)
+        begin = _parse_position(request, now, self.token_seconds)
         end = begin + (rules.number(request, "MaxResults") or 50)
         answer: dict[str, object] = {"Tags": pairs[begin:end]}
         if end < len(pairs):
-            answer["NextToken"] = _token(end, now)
+            answer["NextToken"] = _make_token(end, now)
         return answer
 
     def delete(self, request: Fields, now: datetime) -> dict[str, object]:
-        job = self._job(request)
+        job = self._find_job(request)
         if not job.has_ended(now):
             raise Refusal("ResourceInUse", f"The training job is in status {job.state(now)[1].status}.")
         del self.by_name[job.name]
         return {}
 
     def _check_room(self, request: Fields, now: datetime) -> None:
-        for kind, wanted in rules.instances(request).items():
+        for kind, wanted in rules.count_instances(request).items():
             limit = self.quota.get(kind)
             if limit is None:
                 continue
             used = sum(
-                rules.instances(job.request).get(kind, 0) for job in self.by_name.values() if not job.has_ended(now)
+                rules.count_instances(job.request).get(kind, 0)
+                for job in self.by_name.values()
+                if not job.has_ended(now)
             )
             if used + wanted > limit:
-                raise over_quota(kind, limit, used, wanted)
+                raise make_quota_refusal(kind, limit, used, wanted)
 
-    def _job(self, request: Fields) -> Job:
+    def _find_job(self, request: Fields) -> Job:
         job = self.by_name.get(str(request["TrainingJobName"]))
         if job is None:
-            raise not_found()
+            raise make_not_found_refusal()
         return job
 
-    def _by_arn(self, request: Fields) -> Job:
+    def _find_job_by_arn(self, request: Fields) -> Job:
         arn = str(request["ResourceArn"])
         job = self.by_name.get(arn.removeprefix(self._prefix))
         if job is None or job.arn != arn:
-            raise not_found()
+            raise make_not_found_refusal()
         return job
 
 
@@ -248,24 +258,24 @@ def answer(jobs: Jobs, operation: str, request: Fields, now: datetime) -> dict[s
 def _is_asked_for(job: Job, request: Fields, now: datetime) -> bool:
     since, stage = job.state(now)
     return (
-        _after(since, request, "LastModifiedTime")
+        _is_after(since, request, "LastModifiedTime")
         and str(request.get("NameContains", "")) in job.name
         and request.get("StatusEquals", stage.status) == stage.status
     )
 
 
-def _after(time: datetime, request: Fields, key: str) -> bool:
+def _is_after(time: datetime, request: Fields, key: str) -> bool:
     after, before = request.get(f"{key}After"), request.get(f"{key}Before")
     seconds = time.timestamp()
     is_late = not isinstance(after, int | float) or seconds > after
     return is_late and (not isinstance(before, int | float) or seconds < before)
 
 
-def _token(position: int, now: datetime) -> str:
+def _make_token(position: int, now: datetime) -> str:
     return base64.b64encode(json.dumps({"at": position, "from": now.timestamp()}).encode()).decode()
 
 
-def _position(request: Fields, now: datetime, token_seconds: float) -> int:
+def _parse_position(request: Fields, now: datetime, token_seconds: float) -> int:
     token = request.get("NextToken")
     if not token:
         return 0
@@ -273,11 +283,11 @@ def _position(request: Fields, now: datetime, token_seconds: float) -> int:
         document = json.loads(base64.b64decode(str(token)))
         position, made = int(document["at"]), float(document["from"])
     except (ValueError, KeyError, TypeError):
-        raise invalid("Invalid NextToken") from None
+        raise make_validation_refusal("Invalid NextToken") from None
     if now.timestamp() - made > token_seconds:
-        raise invalid("Invalid NextToken")
+        raise make_validation_refusal("Invalid NextToken")
     return position
 
 
-def _pairs(tags: Mapping[str, str]) -> list[dict[str, str]]:
+def _list_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"Key": key, "Value": value} for key, value in tags.items()]

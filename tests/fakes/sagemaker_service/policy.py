@@ -30,23 +30,25 @@ class Policy:
                 raise ValueError(statement)
 
     def allows(self, right: Right) -> bool:
-        effects = {statement["Effect"] for statement in self._statements if _applies(statement, right)}
+        effects = {statement["Effect"] for statement in self._statements if _does_apply(statement, right)}
         return effects == {"Allow"}
 
-    def actions(self) -> set[str]:
+    def list_actions(self) -> set[str]:
         """Return all actions in the policy."""
-        return {action for statement in self._statements for action in _listed(statement["Action"])}
+        return {action for statement in self._statements for action in _as_list(statement["Action"])}
 
-    def without(self, action: str) -> Policy:
+    def remove_action(self, action: str) -> Policy:
         """Return the same policy without an action."""
         statements = [
-            {**statement, "Action": [each for each in _listed(statement["Action"]) if each != action]}
+            {**statement, "Action": [each for each in _as_list(statement["Action"]) if each != action]}
             for statement in self._statements
         ]
         return Policy({"Version": "2012-10-17", "Statement": statements})
 
 
-def rights(operation: str, request: Mapping[str, object], arn: str, tags: Mapping[str, str]) -> tuple[Right, ...]:
+def list_required_rights(
+    operation: str, request: Mapping[str, object], arn: str, tags: Mapping[str, str]
+) -> tuple[Right, ...]:
     """Return the permissions that SageMaker requires (Service Authorization Reference). `arn` and `tags` belong to
     the training job.
     """
@@ -65,20 +67,20 @@ def rights(operation: str, request: Mapping[str, object], arn: str, tags: Mappin
     )
 
 
-def _applies(statement: Mapping[str, object], right: Right) -> bool:
+def _does_apply(statement: Mapping[str, object], right: Right) -> bool:
     return (
-        any(_matches(pattern, right.action, re.IGNORECASE) for pattern in _listed(statement["Action"]))
-        and any(_matches(pattern, right.resource) for pattern in _listed(statement["Resource"]))
-        and _holds(statement.get("Condition", {}), right.context)
+        any(_matches(pattern, right.action, re.IGNORECASE) for pattern in _as_list(statement["Action"]))
+        and any(_matches(pattern, right.resource) for pattern in _as_list(statement["Resource"]))
+        and _do_conditions_hold(statement.get("Condition", {}), right.context)
     )
 
 
-def _holds(conditions: object, context: Mapping[str, str]) -> bool:
+def _do_conditions_hold(conditions: object, context: Mapping[str, str]) -> bool:
     if not isinstance(conditions, Mapping):
         raise ValueError(conditions)
     for operator, wanted in conditions.items():
         holds = _OPERATORS[operator]
-        if not all(holds(context.get(key), _listed(patterns)) for key, patterns in wanted.items()):
+        if not all(holds(context.get(key), _as_list(patterns)) for key, patterns in wanted.items()):
             return False
     return True
 
@@ -95,5 +97,5 @@ def _matches(pattern: str, text: str, flags: re.RegexFlag = re.NOFLAG) -> bool:
     return re.fullmatch(escaped, text, flags | re.DOTALL) is not None
 
 
-def _listed(value: object) -> list[str]:
+def _as_list(value: object) -> list[str]:
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]

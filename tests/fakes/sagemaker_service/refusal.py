@@ -13,17 +13,17 @@ class Refusal(Exception):
         self.status = status
 
 
-def invalid(message: str) -> Refusal:
+def make_validation_refusal(message: str) -> Refusal:
     return Refusal("ValidationException", message)
 
 
-def throttled() -> Refusal:
+def make_throttling_refusal() -> Refusal:
     return Refusal("ThrottlingException", "Rate exceeded")
 
 
-def not_found() -> Refusal:
+def make_not_found_refusal() -> Refusal:
     # The model has ResourceNotFound, but the service returns this code: aws/aws-sdk#165.
-    return invalid("Requested resource not found.")
+    return make_validation_refusal("Requested resource not found.")
 
 
 def name_taken(arn: str) -> Refusal:
@@ -34,7 +34,7 @@ def name_taken(arn: str) -> Refusal:
     )
 
 
-def over_quota(instance_type: str, limit: int, used: int, wanted: int) -> Refusal:
+def make_quota_refusal(instance_type: str, limit: int, used: int, wanted: int) -> Refusal:
     return Refusal(
         "ResourceLimitExceeded",
         f"The account-level service limit '{instance_type} for training job usage' is {limit} Instances, with current "
@@ -44,7 +44,7 @@ def over_quota(instance_type: str, limit: int, used: int, wanted: int) -> Refusa
     )
 
 
-def denied(who: str, action: str, resource: str) -> Refusal:
+def make_access_denied_refusal(who: str, action: str, resource: str) -> Refusal:
     return Refusal(
         "AccessDeniedException",
         f"User: {who} is not authorized to perform: {action} on resource: {resource} because no identity-based policy "
@@ -52,13 +52,13 @@ def denied(who: str, action: str, resource: str) -> Refusal:
     )
 
 
-def expired() -> Refusal:
+def make_expired_token_refusal() -> Refusal:
     return Refusal("ExpiredTokenException", "The security token included in the request is expired")
 
 
-def unknown_caller() -> Refusal:
+def make_unknown_caller_refusal() -> Refusal:
     return Refusal("UnrecognizedClientException", "The security token included in the request is invalid.")
 
 
-def failed() -> Refusal:
+def make_server_error() -> Refusal:
     return Refusal("InternalFailure", "The request processing has failed because of an unknown error.", status=500)

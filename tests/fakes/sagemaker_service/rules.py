@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from fakes.sagemaker_service.refusal import Refusal, invalid
+from fakes.sagemaker_service.refusal import Refusal, make_validation_refusal
 
 Fields = Mapping[str, object]
 
@@ -20,7 +20,7 @@ def check(request: Fields) -> None:
             raise refusal
 
 
-def part(request: Fields, key: str) -> Fields:
+def get_fields(request: Fields, key: str) -> Fields:
     value = request.get(key)
     return value if isinstance(value, Mapping) else {}
 
@@ -30,9 +30,9 @@ def number(fields: Fields, key: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def instances(request: Fields) -> dict[str, int]:
+def count_instances(request: Fields) -> dict[str, int]:
     """Return the requested number of instances of each type."""
-    resources = part(request, "ResourceConfig")
+    resources = get_fields(request, "ResourceConfig")
     groups = resources.get("InstanceGroups")
     wanted: dict[str, int] = {}
     for group in groups if isinstance(groups, list) else [resources]:
@@ -41,64 +41,64 @@ def instances(request: Fields) -> dict[str, int]:
     return wanted
 
 
-def _image_or_algorithm(request: Fields) -> Refusal | None:
+def _check_image_or_algorithm(request: Fields) -> Refusal | None:
     # AlgorithmSpecification, API Reference: exactly one of the two.
-    algorithm = part(request, "AlgorithmSpecification")
+    algorithm = get_fields(request, "AlgorithmSpecification")
     if ("TrainingImage" in algorithm) == ("AlgorithmName" in algorithm):
-        return invalid("Exactly one of TrainingImage and AlgorithmName must be specified.")
+        return make_validation_refusal("Exactly one of TrainingImage and AlgorithmName must be specified.")
     return None
 
 
-def _one_kind_of_instances(request: Fields) -> Refusal | None:
+def _check_one_kind_of_instances(request: Fields) -> Refusal | None:
     # ResourceConfig, API Reference: InstanceGroups and InstanceType with InstanceCount exclude each other.
-    resources = part(request, "ResourceConfig")
+    resources = get_fields(request, "ResourceConfig")
     has_groups = "InstanceGroups" in resources
     if {"InstanceType" in resources, "InstanceCount" in resources} != {not has_groups}:
-        return invalid("Specify either InstanceGroups, or InstanceType and InstanceCount.")
+        return make_validation_refusal("Specify either InstanceGroups, or InstanceType and InstanceCount.")
     return None
 
 
-def _spot_waits_long_enough(request: Fields) -> Refusal | None:
+def _check_spot_wait(request: Fields) -> Refusal | None:
     # StoppingCondition.MaxWaitTimeInSeconds, API Reference.
-    stopping = part(request, "StoppingCondition")
+    stopping = get_fields(request, "StoppingCondition")
     is_spot = request.get("EnableManagedSpotTraining") is True
     if not is_spot and "MaxWaitTimeInSeconds" in stopping:
-        return invalid("MaxWaitTimeInSeconds is only supported when EnableManagedSpotTraining is true.")
+        return make_validation_refusal("MaxWaitTimeInSeconds is only supported when EnableManagedSpotTraining is true.")
     if is_spot and number(stopping, "MaxWaitTimeInSeconds") < number(stopping, "MaxRuntimeInSeconds"):
-        return invalid(
+        return make_validation_refusal(
             "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or equal to MaxRuntimeInSeconds"
         )
     return None
 
 
-def _spot_is_not_kept_alive(request: Fields) -> Refusal | None:
+def _check_spot_keep_alive(request: Fields) -> Refusal | None:
     # Developer Guide, "Train Using SageMaker AI Managed Warm Pools", considerations.
-    if request.get("EnableManagedSpotTraining") is True and part(request, "ResourceConfig").get(
+    if request.get("EnableManagedSpotTraining") is True and get_fields(request, "ResourceConfig").get(
         "KeepAlivePeriodInSeconds"
     ):
-        return invalid("KeepAlivePeriodInSeconds is not supported with EnableManagedSpotTraining.")
+        return make_validation_refusal("KeepAlivePeriodInSeconds is not supported with EnableManagedSpotTraining.")
     return None
 
 
 def _run_time(request: Fields) -> Refusal | None:
-    if number(part(request, "StoppingCondition"), "MaxRuntimeInSeconds") > MAX_RUN_SECONDS:
-        return invalid(f"MaxRuntimeInSeconds must not exceed {MAX_RUN_SECONDS}")
+    if number(get_fields(request, "StoppingCondition"), "MaxRuntimeInSeconds") > MAX_RUN_SECONDS:
+        return make_validation_refusal(f"MaxRuntimeInSeconds must not exceed {MAX_RUN_SECONDS}")
     return None
 
 
-def _channels_are_named_once(request: Fields) -> Refusal | None:
+def _check_channel_names(request: Fields) -> Refusal | None:
     channels = request.get("InputDataConfig")
     names = [str(channel.get("ChannelName")) for channel in channels] if isinstance(channels, list) else []
     if len(set(names)) < len(names):
-        return invalid("Channel names in InputDataConfig must be unique.")
+        return make_validation_refusal("Channel names in InputDataConfig must be unique.")
     return None
 
 
 _RULES: tuple[Callable[[Fields], Refusal | None], ...] = (
-    _image_or_algorithm,
-    _one_kind_of_instances,
-    _spot_waits_long_enough,
-    _spot_is_not_kept_alive,
+    _check_image_or_algorithm,
+    _check_one_kind_of_instances,
+    _check_spot_wait,
+    _check_spot_keep_alive,
     _run_time,
-    _channels_are_named_once,
+    _check_channel_names,
 )

@@ -32,7 +32,7 @@ STOPPING = Stage("Stopping", 30.0, status="Stopping", message="Stopping the trai
 STOPPED = Stage("Stopped", status="Stopped", message="Training job stopped")
 
 
-def until_training(seconds: float = 10.0) -> Script:
+def make_stages_before_training(seconds: float = 10.0) -> Script:
     """Return the stages before the training, with equal durations."""
     return (
         Stage("Starting", seconds, message="Starting the training job"),
@@ -41,8 +41,10 @@ def until_training(seconds: float = 10.0) -> Script:
     )
 
 
-def completing(training_seconds: float = 60.0, *, stage_seconds: float = 10.0, loss: float = 0.25) -> Script:
-    starting, downloading, training = until_training(stage_seconds)
+def make_completing_script(
+    training_seconds: float = 60.0, *, stage_seconds: float = 10.0, loss: float = 0.25
+) -> Script:
+    starting, downloading, training = make_stages_before_training(stage_seconds)
     return (
         starting,
         downloading,
@@ -52,8 +54,8 @@ def completing(training_seconds: float = 60.0, *, stage_seconds: float = 10.0, l
     )
 
 
-def failing(reason: str, training_seconds: float = 60.0, *, stage_seconds: float = 10.0) -> Script:
-    starting, downloading, training = until_training(stage_seconds)
+def make_failing_script(reason: str, training_seconds: float = 60.0, *, stage_seconds: float = 10.0) -> Script:
+    starting, downloading, training = make_stages_before_training(stage_seconds)
     return (
         starting,
         downloading,
@@ -62,7 +64,7 @@ def failing(reason: str, training_seconds: float = 60.0, *, stage_seconds: float
     )
 
 
-def any_training(draw: random.Random) -> Script:
+def draw_training(draw: random.Random) -> Script:
     """Return a training that succeeds, with random durations. Some stages are shorter than the poller's interval."""
     return (
         Stage("Starting", draw.uniform(20, 120)),
@@ -73,7 +75,7 @@ def any_training(draw: random.Random) -> Script:
     )
 
 
-def no_capacity(seconds: float = 30.0) -> Script:
+def make_no_capacity_script(seconds: float = 30.0) -> Script:
     return (
         Stage("Starting", seconds, message="Starting the training job"),
         Stage("Failed", status="Failed", message="Training job failed", failure_reason=CAPACITY_ERROR),
@@ -87,7 +89,7 @@ class Course:
     stages: list[tuple[datetime, Stage]]
 
     @classmethod
-    def starting(cls, script: Script, at: datetime) -> Course:
+    def start(cls, script: Script, at: datetime) -> Course:
         course = cls([])
         course.turn(script, at)
         return course
@@ -101,10 +103,10 @@ class Course:
                 break
             at += timedelta(seconds=stage.seconds)
 
-    def until(self, now: datetime) -> list[tuple[datetime, Stage]]:
+    def list_states(self, now: datetime) -> list[tuple[datetime, Stage]]:
         """Return the states so far."""
         return [entry for entry in self.stages if entry[0] <= now]
 
-    def at(self, now: datetime) -> tuple[datetime, Stage]:
+    def get_state(self, now: datetime) -> tuple[datetime, Stage]:
         """Return the current state, and its start time."""
-        return self.until(now)[-1]
+        return self.list_states(now)[-1]

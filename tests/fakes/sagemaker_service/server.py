@@ -21,7 +21,7 @@ def serving(service: Service) -> Iterator[str]:
 
     async def run() -> None:
         stop = asyncio.Event()
-        runner = web.AppRunner(_application(service, stop))
+        runner = web.AppRunner(_make_application(service, stop))
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         host, port = runner.addresses[0][:2]
@@ -40,7 +40,7 @@ def serving(service: Service) -> Iterator[str]:
         thread.join()
 
 
-def _application(service: Service, ending: asyncio.Event) -> web.Application:
+def _make_application(service: Service, ending: asyncio.Event) -> web.Application:
     async def answer(request: web.Request) -> web.Response:
         reply = service.handle(request.headers, await request.read())
         if not isinstance(reply, NoReply):

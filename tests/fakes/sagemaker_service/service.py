@@ -73,11 +73,11 @@ class Service:
     _jobs: dict[tuple[str, str], Jobs] = field(default_factory=dict)
     _recent: defaultdict[tuple[str, str, str], deque[datetime]] = field(default_factory=lambda: defaultdict(deque))
 
-    def jobs(self, region: str = "us-west-2", account: str = ACCOUNT) -> Jobs:
+    def get_jobs(self, region: str = "us-west-2", account: str = ACCOUNT) -> Jobs:
         """Return the training jobs in this account and region."""
         return self._jobs.setdefault((account, region), Jobs(account, region))
 
-    def called(self, operation: str) -> list[Call]:
+    def list_calls(self, operation: str) -> list[Call]:
         return [call for call in self.calls if call.operation == operation]
 
     def handle(self, headers: Mapping[str, str], body: bytes) -> Reply | NoReply:
@@ -86,52 +86,56 @@ class Service:
         key, region = (scope[1], scope[2]) if scope else ("", "")
         target = headers.get("X-Amz-Target", "")
         if not target:
-            return self._security_token(dict(parse_qsl(body.decode())), key, region)
+            return self._handle_sts(dict(parse_qsl(body.decode())), key, region)
         operation = target.removeprefix("SageMaker.")
         request = json.loads(body)
         outcome, reply = self._ask(operation, request, key, region)
-        caller = self.callers.of(key)
+        caller = self.callers.find_caller(key)
         self.calls.append(Call(self.now(), operation, request, caller.account, region, key, outcome))
         return reply
 
     def _ask(self, operation: str, request: Mapping[str, object], key: str, region: str) -> tuple[str, Reply | NoReply]:
         now = self.now()
-        caller = self.callers.of(key)
-        fault = self.faults.next(operation)
+        caller = self.callers.find_caller(key)
+        fault = self.faults.take_next(operation)
         if fault is not None and not fault.is_done:
-            return fault.name, self._fallen(fault)
+            return fault.name, self._make_fault_reply(fault)
         try:
             if operation not in jobs.OPERATIONS:
                 raise Refusal("UnknownOperationException", "")  # noqa: TRY301
             self._check_caller(caller, now)
             self._check_rate((caller.account, region, operation), now)
-            place = self.jobs(region, caller.account)
-            self._check_rights(caller, operation, request, place)
-            answer = jobs.answer(place, operation, request, now)
+            account_jobs = self.get_jobs(region, caller.account)
+            self._check_rights(caller, operation, request, account_jobs)
+            answer = jobs.answer(account_jobs, operation, request, now)
         except Refusal as refused:
-            return refused.code, self._refused(refused)
+            return refused.code, self._make_refusal_reply(refused)
         if fault is not None:
-            return fault.name, self._fallen(fault)
+            return fault.name, self._make_fault_reply(fault)
         return "", self._reply(200, answer)
 
-    def _security_token(self, form: Mapping[str, str], key: str, region: str) -> Reply | NoReply:
+    def _handle_sts(self, form: Mapping[str, str], key: str, region: str) -> Reply | NoReply:
         operation = form.get("Action", "")
-        fault = self.faults.next(operation)
-        account = self.callers.of(key).account
+        fault = self.faults.take_next(operation)
+        account = self.callers.find_caller(key).account
         code = fault.name if fault else ""
         try:
-            reply: Reply | NoReply = self._xml(200, self.callers.answer(form, key, self.now()))
+            reply: Reply | NoReply = self._make_xml_reply(200, self.callers.answer(form, key, self.now()))
         except Refusal as refused:
-            code, reply = refused.code, self._xml(refused.status, security.refused(refused))
+            code, reply = refused.code, self._make_xml_reply(refused.status, security.render_refusal(refused))
         if fault is not None:
             value = fault.refusal
-            reply = self._xml(value.status, security.refused(value)) if value else self._fallen(fault)
+            reply = (
+                self._make_xml_reply(value.status, security.render_refusal(value))
+                if value
+                else self._make_fault_reply(fault)
+            )
         self.calls.append(Call(self.now(), operation, form, account, region, key, code))
         return reply
 
     def _check_caller(self, caller: Caller, now: datetime) -> None:
         if caller.expires is not None and caller.expires <= now:
-            raise refusal.expired()
+            raise refusal.make_expired_token_refusal()
 
     def _check_rate(self, key: tuple[str, str, str], now: datetime) -> None:
         rate = self.rates.get(key[2])
@@ -141,30 +145,34 @@ class Service:
         while recent and recent[0] <= now - timedelta(seconds=self.forgiving_seconds):
             recent.popleft()
         if len(recent) >= rate * self.forgiving_seconds:
-            raise refusal.throttled()
+            raise refusal.make_throttling_refusal()
         recent.append(now)
 
-    def _check_rights(self, caller: Caller, operation: str, request: Mapping[str, object], place: Jobs) -> None:
+    def _check_rights(self, caller: Caller, operation: str, request: Mapping[str, object], account_jobs: Jobs) -> None:
         if self.policy is None:
             return
-        arn = str(request.get("ResourceArn") or place.arn(str(request.get("TrainingJobName", ""))))
-        job = place.by_name.get(arn.rpartition("/")[2])
-        for right in policy.rights(operation, request, arn, job.tags if job else {}):
+        arn = str(request.get("ResourceArn") or account_jobs.make_arn(str(request.get("TrainingJobName", ""))))
+        job = account_jobs.by_name.get(arn.rpartition("/")[2])
+        for right in policy.list_required_rights(operation, request, arn, job.tags if job else {}):
             if not self.policy.allows(right):
-                raise refusal.denied(caller.arn, right.action, right.resource)
+                raise refusal.make_access_denied_refusal(caller.arn, right.action, right.resource)
 
-    def _fallen(self, fault: Fault) -> Reply | NoReply:
+    def _make_fault_reply(self, fault: Fault) -> Reply | NoReply:
         value = fault.refusal
-        return NoReply(fault in {Fault.SILENCE, Fault.SILENCE_AFTER}) if value is None else self._refused(value)
+        return (
+            NoReply(fault in {Fault.SILENCE, Fault.SILENCE_AFTER}) if value is None else self._make_refusal_reply(value)
+        )
 
-    def _refused(self, refused: Refusal) -> Reply:
+    def _make_refusal_reply(self, refused: Refusal) -> Reply:
         return self._reply(refused.status, {"__type": refused.code, "message": refused.message})
 
     def _reply(self, status: int, body: Mapping[str, object]) -> Reply:
-        return Reply(status, json.dumps(body), {"Content-Type": "application/x-amz-json-1.1", **self._date()})
+        return Reply(
+            status, json.dumps(body), {"Content-Type": "application/x-amz-json-1.1", **self._make_date_header()}
+        )
 
-    def _xml(self, status: int, body: str) -> Reply:
-        return Reply(status, body, {"Content-Type": "text/xml", **self._date()})
+    def _make_xml_reply(self, status: int, body: str) -> Reply:
+        return Reply(status, body, {"Content-Type": "text/xml", **self._make_date_header()})
 
-    def _date(self) -> dict[str, str]:
+    def _make_date_header(self) -> dict[str, str]:
         return {"Date": format_datetime(self.now(), usegmt=True), "x-amzn-RequestId": f"request-{len(self.calls)}"}

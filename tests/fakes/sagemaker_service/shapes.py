@@ -10,51 +10,56 @@ from botocore.model import ListShape, MapShape, OperationModel, ServiceModel, Sh
 from botocore.session import Session
 from botocore.validate import ParamValidator
 
-from fakes.sagemaker_service.refusal import invalid
+from fakes.sagemaker_service.refusal import make_validation_refusal
 
 
 @cache
-def model() -> ServiceModel:
+def load_service_model() -> ServiceModel:
     return Session().get_service_model("sagemaker")
 
 
 @cache
-def operation(name: str) -> OperationModel:
-    return model().operation_model(name)
+def load_operation_model(name: str) -> OperationModel:
+    return load_service_model().operation_model(name)
 
 
 def check(name: str, request: Mapping[str, object]) -> None:
     """Raises Refusal, with the service's message."""
-    shape = operation(name).input_shape
+    shape = load_operation_model(name).input_shape
     assert shape is not None
     report = ParamValidator().validate(request, shape)
     if report.has_errors():
-        raise invalid(report.generate_report())
-    problems = list(_problems(request, shape, ""))
+        raise make_validation_refusal(report.generate_report())
+    problems = list(_find_problems(request, shape, ""))
     if problems:
         count = f"{len(problems)} validation error{'s' if len(problems) > 1 else ''} detected: "
-        raise invalid(count + "; ".join(problems))
+        raise make_validation_refusal(count + "; ".join(problems))
 
 
-def _problems(value: object, shape: Shape, path: str) -> Iterator[str]:
+def _find_problems(value: object, shape: Shape, path: str) -> Iterator[str]:
     if isinstance(shape, StructureShape):
         assert isinstance(value, Mapping)
         for key, member in value.items():
-            yield from _problems(member, shape.members[key], f"{path}.{_small(key)}" if path else _small(key))
+            yield from _find_problems(
+                member, shape.members[key], f"{path}.{_lower_first_letter(key)}" if path else _lower_first_letter(key)
+            )
         return
-    yield from (f"Value '{value}' at '{path}' failed to satisfy constraint: {rule}" for rule in _broken(value, shape))
+    yield from (
+        f"Value '{value}' at '{path}' failed to satisfy constraint: {rule}"
+        for rule in _find_broken_limits(value, shape)
+    )
     if isinstance(shape, ListShape):
         assert isinstance(value, list)
         for index, member in enumerate(value, 1):
-            yield from _problems(member, shape.member, f"{path}.{index}.member")
+            yield from _find_problems(member, shape.member, f"{path}.{index}.member")
     elif isinstance(shape, MapShape):
         assert isinstance(value, Mapping)
         for key, member in value.items():
-            yield from _problems(key, shape.key, f"{path}.key")
-            yield from _problems(member, shape.value, f"{path}.{key}.member")
+            yield from _find_problems(key, shape.key, f"{path}.key")
+            yield from _find_problems(member, shape.value, f"{path}.{key}.member")
 
 
-def _broken(value: object, shape: Shape) -> Iterator[str]:
+def _find_broken_limits(value: object, shape: Shape) -> Iterator[str]:
     limits = shape.metadata
     size = len(value) if isinstance(value, str | list | Mapping) else value
     word = "length " if isinstance(value, str | list | Mapping) else "value "
@@ -74,5 +79,5 @@ def _broken(value: object, shape: Shape) -> Iterator[str]:
         yield f"Member must satisfy regular expression pattern: {pattern}"
 
 
-def _small(name: str) -> str:
+def _lower_first_letter(name: str) -> str:
     return name[:1].lower() + name[1:]

@@ -13,23 +13,23 @@ from botocore.exceptions import ConnectionClosedError
 from fakes.sagemaker_service.service import NoReply, Service
 from muster.clients.aws.client import Aws
 from muster.clients.aws.connection import Service as AwsService
-from muster.objects.aws.place import Place
+from muster.objects.aws.access import AwsAccess
 
 ASKED: tuple[AwsService, ...] = ("sagemaker", "sts", "logs")
 
 
-def join(aws: Aws, place: Place, service: Service) -> None:
-    """Let `service` answer the requests of `aws` to SageMaker, STS and CloudWatch Logs from one place."""
+def join(aws: Aws, aws_access: AwsAccess, service: Service) -> None:
+    """Let `service` answer the requests of `aws` to SageMaker, STS and CloudWatch Logs with this region and role."""
 
     def answer(request: AWSPreparedRequest, **_: object) -> AWSResponse:
         body = request.body if isinstance(request.body, bytes) else str(request.body).encode()
-        reply = service.handle(_texts(dict(request.headers.items())), body)
+        reply = service.handle(_decode_headers(dict(request.headers.items())), body)
         if isinstance(reply, NoReply):
             raise ConnectionClosedError(endpoint_url=request.url)
         headers = HTTPHeaders.from_dict({key.lower(): value for key, value in reply.headers.items()})
         return AWSResponse(request.url, reply.status, headers, _Body(reply.body.encode()))
 
-    connection = aws.get_connection(place)
+    connection = aws.get_connection(aws_access)
     new_client = connection._create_client
 
     def joined(name: AwsService) -> BaseClient:
@@ -50,6 +50,6 @@ class _Body(io.BytesIO):
         return [self.read()]
 
 
-def _texts(headers: Mapping[str, object]) -> dict[str, str]:
+def _decode_headers(headers: Mapping[str, object]) -> dict[str, str]:
     # botocore has already converted some of them to bytes.
     return {key: value.decode() if isinstance(value, bytes) else str(value) for key, value in headers.items()}

@@ -14,12 +14,12 @@ ANSWER_SECONDS = 0.05
 Life = Callable[[Site], Awaitable[None]]
 
 
-def lived(wire: Wire, life: Life) -> None:
+def run_scenario(wire: Wire, life: Life) -> None:
     """Run a scenario with an operator that allows jobs all buckets and roles."""
-    lived_on(partial(Site, wire), life)
+    run_scenario_on(partial(Site, wire), life)
 
 
-def lived_on(site_of: Callable[[], Site], life: Life) -> None:
+def run_scenario_on(site_of: Callable[[], Site], life: Life) -> None:
     """Run a scenario on a site that is created when virtual time has started."""
 
     async def run() -> None:

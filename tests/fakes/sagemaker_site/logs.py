@@ -36,14 +36,14 @@ class Logs:
             names = sorted({line.stream for line in there if line.stream.startswith(prefix)})
             return {"logStreams": [{"logStreamName": name} for name in names]}
         if operation == "GetLogEvents":
-            return {"events": [_event(line) for line in there if line.stream == request["logStreamName"]]}
+            return {"events": [_make_event(line) for line in there if line.stream == request["logStreamName"]]}
         since, words = request["startTime"], str(request["filterPattern"]).strip('"')
         assert operation == "FilterLogEvents"
         assert isinstance(since, int)
         prefix = str(request["logStreamNamePrefix"])
         result = [line for line in there if line.stream.startswith(prefix) and words in line.text]
-        return {"events": [_event(line) for line in result if line.at * 1000 >= since]}
+        return {"events": [_make_event(line) for line in result if line.at * 1000 >= since]}
 
 
-def _event(line: Line) -> dict[str, object]:
+def _make_event(line: Line) -> dict[str, object]:
     return {"logStreamName": line.stream, "timestamp": int(line.at * 1000), "message": line.text}

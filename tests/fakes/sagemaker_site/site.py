@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Literal, cast
 
-from fakes.sagemaker_service.documented import documented_policy
+from fakes.sagemaker_service.documented import read_documented_policy
 from fakes.sagemaker_service.service import NoReply, Reply, Service
 from fakes.sagemaker_service.wire import join
 from fakes.sagemaker_site import stored
@@ -35,12 +35,12 @@ from muster.controller.status.writer import StatusWriterDependencies
 from muster.core.actions import Action
 from muster.core.edited_source import RequestedSource
 from muster.core.facts import JobFacts
-from muster.objects.aws.place import Place
+from muster.objects.aws.access import AwsAccess
 from unit.render.sagemaker.builders import ROLE
 
 T0 = 1_795_233_600.0  # 2026-11-21T04:00:00Z
-HERE = Place("us-west-2")
-THERE = Place("eu-west-1")
+HERE = AwsAccess("us-west-2")
+THERE = AwsAccess("eu-west-1")
 IMAGE = "111122223333.dkr.ecr.us-west-2.amazonaws.com/train:1"
 
 Fate = Literal["pass", "before", "after"]
@@ -48,7 +48,7 @@ Fate = Literal["pass", "before", "after"]
 """
 
 
-def spec(**changes: Any) -> dict[str, Any]:
+def make_spec(**changes: Any) -> dict[str, Any]:
     """Return a job that SageMaker's container starts by itself."""
     return {
         "backend": "SageMaker",
@@ -83,8 +83,8 @@ class Wire:
     def __init__(self) -> None:
         self.aws = Aws()
         self.handle: Callable[[Mapping[str, str], bytes], Reply | NoReply] | None = None
-        for place in (HERE, THERE):
-            join(self.aws, place, cast("Service", _Answers(self)))
+        for aws_access in (HERE, THERE):
+            join(self.aws, aws_access, cast("Service", _Answers(self)))
 
 
 @dataclass(frozen=True)
@@ -109,17 +109,17 @@ class Operator:
         # The same clients, without the state of the previous operator.
         self.aws._connections |= self.site.wire.aws._connections
         client = Client(cast("Session", stored.Session(self._ask)))
-        life = make_sagemaker_jobs(self.aws, client, OperatorConfig(), self.site.admit, self.site.now, self._wake)
-        events = EventPoster(client, "operator", self.site.now, lambda: 0.5)
+        life = make_sagemaker_jobs(self.aws, client, OperatorConfig(), self.site.admit, self.site.get_now, self._wake)
+        events = EventPoster(client, "operator", self.site.get_now, lambda: 0.5)
         tools = JobControllerDependencies(
             backends={"Kubernetes": NodeJobs(_NoPods(), 1), "SageMaker": life},
             store=RankStore(),
             status_writer=StatusWriterDependencies(
-                client, WriteBudget(), self.site.now, StatusPublisher(events), lambda: True
+                client, WriteBudget(), self.site.get_now, StatusPublisher(events), lambda: True
             ),
             apply_defaults=partial(apply_defaults, config=OperatorConfig()),
             admit=self.site.admit,
-            clock=self.site.now,
+            clock=self.site.get_now,
             processor=ProcessorQueue(lambda: 0.0),
             jitter=lambda: 0.5,
         )
@@ -144,7 +144,7 @@ class Operator:
     def handle(self, headers: Mapping[str, str], body: bytes) -> Reply | NoReply:
         """Handle a request to AWS."""
         what = headers.get("X-Amz-Target", "STS").removeprefix("SageMaker.").removeprefix(TARGET)
-        fate = self.site.fate_of(what) if self.is_alive else "before"
+        fate = self.site.decide_fate(what) if self.is_alive else "before"
         if fate == "before":
             self.die()
             return NoReply(is_silent=False)
@@ -162,7 +162,7 @@ class Operator:
         return Reply(200, json.dumps(answer), {"Content-Type": "application/x-amz-json-1.1"})
 
     async def _ask(self, request: Request) -> dict[str, Any]:
-        fate = self.site.fate_of(_what(request)) if self.is_alive else "before"
+        fate = self.site.decide_fate(_describe_request(request)) if self.is_alive else "before"
         if fate == "before":
             await self._dying()
         answer = self.site.stored.answer(request)
@@ -203,17 +203,17 @@ class Site:
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
         # With the permissions that the documentation lists for the operator, and no others.
-        self.service = Service(lambda: datetime.fromtimestamp(self.now(), UTC), policy=documented_policy())
-        self.logs = Logs(self.now)
-        self.stored = stored.Stored(self.now, self._tell)
+        self.service = Service(lambda: datetime.fromtimestamp(self.get_now(), UTC), policy=read_documented_policy())
+        self.logs = Logs(self.get_now)
+        self.stored = stored.JobStore(self.get_now, self._tell)
         self.operator: Operator | None = None
         self._again = asyncio.create_task(self._keep_going())
 
-    def now(self) -> float:
+    def get_now(self) -> float:
         """Unix seconds."""
         return T0 + self._loop.time() - self._began
 
-    def fate_of(self, what: str) -> Fate:
+    def decide_fate(self, what: str) -> Fate:
         """What happens to the operator at this call."""
         self.calls.append(what)
         return self.fate(what)
@@ -224,7 +224,7 @@ class Site:
         self.wire.handle = self.operator.handle
         self.changed.set()
 
-    def operator_dies(self) -> None:
+    def kill_operator(self) -> None:
         """Kill the operator; another one starts a little later."""
         assert self.operator is not None
         self.operator.die()
@@ -236,42 +236,42 @@ class Site:
         if self.operator is not None:
             await self.operator.end()
 
-    async def until(self, holds: Callable[[], bool], seconds: float = 4_000.0) -> None:
+    async def wait_until(self, holds: Callable[[], bool], seconds: float = 4_000.0) -> None:
         """Wait for a condition on resources or on the existence of an operator."""
         async with asyncio.timeout(seconds):
             while not holds():
                 self.changed.clear()
                 await self.changed.wait()
 
-    async def until_settled(self, seconds: float) -> None:
+    async def wait_until_settled(self, seconds: float) -> None:
         """Wait for this time, and for an operator that is due to start."""
         await asyncio.sleep(seconds)
-        await self.until(lambda: self.operator is not None and self.operator.is_alive)
+        await self.wait_until(lambda: self.operator is not None and self.operator.is_alive)
 
-    def status(self, name: str = "vit") -> Status:
+    def get_status(self, name: str = "vit") -> Status:
         """Return the job's stored status."""
         resource = self.stored.read(name)
         assert resource is not None
-        return Status.model_validate_json(_json(resource.get("status", {})), by_alias=True, by_name=False)
+        return Status.model_validate_json(_dump_json(resource.get("status", {})), by_alias=True, by_name=False)
 
     def find_condition(self, kind: str, name: str = "vit") -> tuple[str, str, str]:
         """One of the job's conditions: status, reason, message."""
-        result = next((one for one in self.status(name).conditions if one.type == kind), None)
+        result = next((one for one in self.get_status(name).conditions if one.type == kind), None)
         return ("", "", "") if result is None else (result.status, result.reason, result.message)
 
     def record(self, name: str = "vit") -> SageMakerStatus:
         """Return the status' record of the training job."""
-        backend = self.status(name).backend
+        backend = self.get_status(name).backend
         assert backend is not None
         assert backend.sagemaker is not None
         return backend.sagemaker
 
     def record_if_any(self, name: str = "vit") -> SageMakerStatus | None:
         """Return the status' record of the training job; None if it doesn't exist yet."""
-        backend = self.status(name).backend
+        backend = self.get_status(name).backend
         return None if backend is None else backend.sagemaker
 
-    def phase(self, name: str = "vit") -> str:
+    def get_phase(self, name: str = "vit") -> str:
         """Return the job's phase, "" if there is no such job."""
         resource = self.stored.read(name)
         return "" if resource is None else str(resource.get("status", {}).get("phase", ""))
@@ -294,7 +294,7 @@ class Site:
             self.begin()
 
 
-def _what(request: Request) -> str:
+def _describe_request(request: Request) -> str:
     body: Any = request.body
     if request.method == "POST":
         return f"POST events {body['reason']}"
@@ -303,5 +303,5 @@ def _what(request: Request) -> str:
     return request.method
 
 
-def _json(value: Any) -> str:
+def _dump_json(value: Any) -> str:
     return json.dumps(value)

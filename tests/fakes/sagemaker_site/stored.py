@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from fakes.api_server import merged
+from fakes.api_server import merge_patch
 from muster.api.timestamps import format_timestamp
 from muster.clients.kubernetes.client import Change
 from muster.clients.kubernetes.session import MAX_RESPONSE_BYTES, Request
@@ -20,7 +20,7 @@ Type = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
 @dataclass
-class Stored:
+class JobStore:
     """`now` returns Unix seconds; `tell` is called for each change, like a watch.
 
     `statuses` has the statuses of each uid in their order, `written` all of them with times and job names.
@@ -47,38 +47,38 @@ class Stored:
         }
         kind = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob"}
         self.kept[name] = {**kind, "metadata": metadata, "spec": spec}
-        self._changed(name, "ADDED")
+        self._notify_change(name, "ADDED")
 
     def change(self, name: str, **spec: Any) -> None:
         """A user changes a job's spec."""
         resource = self.kept[name]
-        resource["spec"] = merged(resource["spec"], spec)
+        resource["spec"] = merge_patch(resource["spec"], spec)
         resource["metadata"]["generation"] += 1
-        self._changed(name, "MODIFIED")
+        self._notify_change(name, "MODIFIED")
 
     def annotate(self, name: str, **annotations: str) -> None:
         """A user annotates a job."""
         metadata = self.kept[name]["metadata"]
         metadata["annotations"] = {**metadata.get("annotations", {}), **annotations}
-        self._changed(name, "MODIFIED")
+        self._notify_change(name, "MODIFIED")
 
     def forge(self, name: str, finalizers: list[str], **status: Any) -> None:
         """A user writes fields that only muster should write."""
         resource = self.kept[name]
         resource["metadata"]["finalizers"] = finalizers
-        resource["status"] = merged(resource.get("status", {}), status)
-        self._changed(name, "MODIFIED")
+        resource["status"] = merge_patch(resource.get("status", {}), status)
+        self._notify_change(name, "MODIFIED")
 
-    def wipe(self, name: str) -> None:
+    def remove_status(self, name: str) -> None:
         """A user removes the whole status."""
         del self.kept[name]["status"]
-        self._changed(name, "MODIFIED")
+        self._notify_change(name, "MODIFIED")
 
     def delete(self, name: str) -> None:
         """A user deletes a job."""
         metadata = self.kept[name]["metadata"]
         metadata.setdefault("deletionTimestamp", format_timestamp(self.now()))
-        self._changed(name, "MODIFIED")
+        self._notify_change(name, "MODIFIED")
 
     def read(self, name: str) -> dict[str, Any] | None:
         """Return the stored job."""
@@ -88,7 +88,7 @@ class Stored:
         """Answer as the API server. Raises ApiError."""
         body: Any = request.body
         if request.method == "POST":
-            return self._event(body)
+            return self._make_event(body)
         name = next((part for part in request.path.split("/") if part in self.kept), "")
         if not name:
             raise ApiError(404, "NotFound", "there is none")
@@ -105,14 +105,14 @@ class Stored:
         if (asked.pop("uid"), asked.pop("resourceVersion")) != (current["uid"], current["resourceVersion"]):
             raise ApiError(409, "Conflict", "the object has been modified")
         if is_status:
-            resource["status"] = merged(resource.get("status", {}), body["status"])
+            resource["status"] = merge_patch(resource.get("status", {}), body["status"])
             self.statuses.setdefault(current["uid"], []).append(deepcopy(resource["status"]))
             self.written.append((self.now(), name, deepcopy(resource["status"])))
         else:
-            resource["metadata"] = merged(current, asked)
-        self._changed(name, "MODIFIED")
+            resource["metadata"] = merge_patch(current, asked)
+        self._notify_change(name, "MODIFIED")
 
-    def _changed(self, name: str, kind: Type) -> None:
+    def _notify_change(self, name: str, kind: Type) -> None:
         self._version += 1
         resource = self.kept[name]
         metadata = resource["metadata"]
@@ -122,7 +122,7 @@ class Stored:
             del self.kept[name]
         self.tell(Change("DELETED" if is_gone else kind, deepcopy(resource)))
 
-    def _event(self, body: Any) -> dict[str, Any]:
+    def _make_event(self, body: Any) -> dict[str, Any]:
         if any(one["metadata"]["name"] == body["metadata"]["name"] for one in self.events):
             raise ApiError(409, "AlreadyExists", "it is there")
         self.events.append(body)

@@ -34,7 +34,7 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
 
 def launch(world: AgentWorld, interface: str, fence_seconds: float) -> None:
     """Start a rank on each node; both agents have asked each other."""
-    world.make_plan("python3", world.script(COUNTS), nodes=2, interface=interface, fence_seconds=fence_seconds)
+    world.make_plan("python3", world.write_script(COUNTS), nodes=2, interface=interface, fence_seconds=fence_seconds)
     world.launch()
     for node in range(2):
         until(partial(_has_contact, world, node), partial(world.log, node))
@@ -58,11 +58,11 @@ def until(holds: Callable[[], bool], said: Callable[[], str]) -> None:
 
 
 def set_links(machines: Machines, node: int, state: str, *links: str) -> None:
-    machines.nodes[node].ip(*(f"link set {link} {state}" for link in links))
+    machines.nodes[node].run_ip(*(f"link set {link} {state}" for link in links))
 
 
 def message(world: AgentWorld, node: int) -> Any:
-    return json.loads(world.termination(node).read_text())
+    return json.loads(world.get_termination_log(node).read_text())
 
 
 def test_only_a_node_that_reaches_nothing_stops_its_ranks(machines: Machines) -> None:
@@ -75,7 +75,7 @@ def test_only_a_node_that_reaches_nothing_stops_its_ranks(machines: Machines) ->
     assert all(agent.poll() is None for agent in world.agents.values())
     for node in range(2):
         set_links(machines, node, "up", "eth0")
-    machines.nodes[1].ip(f"route replace {machines.nodes[0].gateway}/32 via {machines.nodes[1].gateway}")
+    machines.nodes[1].run_ip(f"route replace {machines.nodes[0].gateway}/32 via {machines.nodes[1].gateway}")
     lives(world, 1, 3)
     # A short cut.
     set_links(machines, 1, "down", "fabric0")

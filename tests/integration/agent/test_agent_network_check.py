@@ -19,7 +19,7 @@ from muster_worker.contract.network import NetworkFigures
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Launcher, Peer, Report
 from muster_worker.network.check_results import Assignment
 from muster_worker.network.port import hold_port
-from support.agent_world import JOB, PATIENCE, AgentWorld, facts_of
+from support.agent_world import JOB, PATIENCE, AgentWorld, make_facts
 from support.network_nodes import NetworkNode, need_namespaces
 
 # It makes network namespaces.
@@ -32,16 +32,16 @@ def fabric(tmp_path: Path) -> Iterator[tuple[AgentWorld, tuple[NetworkNode, ...]
     need_namespaces()
     with ExitStack() as stack:
         switch = stack.enter_context(NetworkNode(0))
-        switch.ip("link add switch type bridge", "link set switch up")
+        switch.run_ip("link add switch type bridge", "link set switch up")
         nodes = tuple(stack.enter_context(NetworkNode(number)) for number in (1, 2, 3))
         world = stack.enter_context(AgentWorld(tmp_path, nodes[0].gateway))
         for number, node in enumerate(nodes):
             node.connect(switch, f"fabric{number}")
-            switch.ip(f"link set fabric{number} master switch")
-            node.ip(f"addr add 10.79.0.{11 + number}/16 dev fabric{number}")
+            switch.run_ip(f"link set fabric{number} master switch")
+            node.run_ip(f"addr add 10.79.0.{11 + number}/16 dev fabric{number}")
             world.within[number] = node.within
             if number:
-                node.ip(f"route add {nodes[0].gateway}/32 via {node.gateway}")
+                node.run_ip(f"route add {nodes[0].gateway}/32 via {node.gateway}")
         yield world, nodes
 
 
@@ -66,12 +66,12 @@ def test_a_slow_node_is_named_and_the_job_goes_on(fabric: tuple[AgentWorld, tupl
     assert slow is not None
     assert slow.sent_mbps is not None
     assert 10 <= slow.sent_mbps <= 30
-    check = summarise_check(facts_of(reports))
+    check = summarise_check(make_facts(reports))
     assert check is not None
-    assert (check.measured, [one.name for one in check.slow]) == (3, ["digits-1"]), reports
+    assert (check.measured, [slow_node.node for slow_node in check.slow]) == (3, [1]), reports
     assert "digits-1 (" in check.message
     # over the interface that the ranks use
-    assert nodes[0].sent_bytes("fabric0") > 1 << 20
+    assert nodes[0].read_sent_bytes("fabric0") > 1 << 20
 
 
 @pytest.mark.parametrize("launcher", [Launcher.DIRECT, Launcher.TORCHRUN])
@@ -105,7 +105,7 @@ def test_a_stop_ends_the_check(tmp_path: Path) -> None:
         world.launch()
         for number in range(2):
             world.wait(number, lambda report: report.phase == AgentPhase.RUNNING)
-            world.collector.command(number, Command(1, JOB, 1, CommandKind.STOP, grace_seconds=2.0))
+            world.collector.set_command(number, Command(1, JOB, 1, CommandKind.STOP, grace_seconds=2.0))
         for number in range(2):
             report = world.wait_ended(number)
             assert (report.figures, report.ranks[0].pid) == (None, None)
@@ -120,9 +120,9 @@ def test_a_node_that_does_not_answer_is_reported_and_the_ranks_start(tmp_path: P
         with socket.socket() as mute:
             mute.bind(("127.0.0.1", 0))
             mute.listen()
-            first, second = select_peers(facts_of(reports))
+            first, second = select_peers(make_facts(reports))
             peers = (first, replace(second, check_port=mute.getsockname()[1]))
-            world.collector.command(0, Command(1, JOB, 1, CommandKind.START, peers))
+            world.collector.set_command(0, Command(1, JOB, 1, CommandKind.START, peers))
             report = world.wait_ended(0)
         assert [rank.exit_code for rank in report.ranks] == [0]
         assert report.figures is not None

@@ -15,7 +15,7 @@ from muster_dev.paths import ROOT
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Launcher
 from muster_worker.network.interface_choice import Interface
 from support.agent_machines import Machines, machines_for
-from support.agent_world import JOB, facts_of
+from support.agent_world import JOB, make_facts
 from unit.core.builders import compute_status, job
 
 TRAINING = ROOT / "training"
@@ -35,7 +35,7 @@ def test_all_addresses_are_seen(machines: Machines) -> None:
     first, second = machines.nodes
     pairs = [("10.81.0.1/24", "10.81.0.2/24"), ("10.81.0.3/24", "10.81.0.4/24"), ("10.82.0.1/16", "10.82.0.2/16")]
     first.connect(second, "many0", *pairs, ("fd82::1/64", "fd82::2/64"), ("fd83::1/64", "fd83::2/64"))
-    first.ip(
+    first.run_ip(
         "addr add 10.83.0.1 peer 10.83.0.9 dev many0",
         "addr add fd84::1/64 dev many0 preferred_lft 0 valid_lft 600 nodad",  # a deprecated address
         "link add name down0 type veth peer name up0",
@@ -90,7 +90,7 @@ def test_nccl_takes_the_interface_that_the_agent_chose(
 
 def test_auto_takes_the_network_that_all_nodes_share(machines: Machines) -> None:
     machines.connect()
-    script = machines.world.script(
+    script = machines.world.write_script(
         "import torch, torch.distributed as dist\n"
         "dist.init_process_group('gloo')\n"
         "ones = torch.ones(4 << 20)\n"
@@ -98,7 +98,7 @@ def test_auto_takes_the_network_that_all_nodes_share(machines: Machines) -> None
         "assert ones.sum() == 2 * ones.numel()\n"
     )
     machines.world.make_plan(sys.executable, script, nodes=2)
-    before = machines.sent("eth0")
+    before = machines.count_sent_bytes("eth0")
 
     machines.world.launch()
 
@@ -106,11 +106,11 @@ def test_auto_takes_the_network_that_all_nodes_share(machines: Machines) -> None
         ended = machines.world.wait_ended(number)
         assert [rank.exit_code for rank in ended.ranks] == [0], machines.world.log(number)
         assert (ended.interface, ended.address) == ("fabric0", f"10.79.0.{11 + number}")
-        why = "on its network 10.79.0.0/16, 10000 Mbit/s, like eth0 on the route to the operator"
+        why = "on its network 10.79.0.0/16, 10000 Mbit/s; eth0, on the route to the operator, is equally fast"
         assert ended.interface_why == f"all nodes of the job are {why}"
-        assert node.sent_bytes("fabric0") > 8 << 20
-        assert node.sent_bytes("eth0") - before[number] < 1 << 20
-        config = machines.world.root(number) / "input/config/resourceconfig.json"
+        assert node.read_sent_bytes("fabric0") > 8 << 20
+        assert node.read_sent_bytes("eth0") - before[number] < 1 << 20
+        config = machines.world.get_root(number) / "input/config/resourceconfig.json"
         assert '"network_interface_name": "fabric0"' in config.read_text()
 
 
@@ -121,7 +121,7 @@ def test_auto_takes_the_network_that_all_nodes_share(machines: Machines) -> None
 def test_an_unreachable_peer_is_a_problem(machines: Machines, route: str | None, why: str) -> None:
     first, second = machines.nodes
     if route is not None:
-        second.ip(f"route add {first.address}/32 {route}")
+        second.run_ip(f"route add {first.address}/32 {route}")
     machines.world.make_plan("sleep", "60", nodes=2)
     machines.world.launch()
 
@@ -136,7 +136,7 @@ def test_an_unreachable_peer_is_a_problem(machines: Machines, route: str | None,
     assert report.ranks[0].pid is None
     reports = (machines.world.collector.reports[0][-1][1], report)
     assert reports[0].phase == AgentPhase.RUNNING
-    status = compute_status(job(procs=1), Status(), JobFacts(0.0, facts_of(reports), 5.0), 30.0)
+    status = compute_status(job(procs=1), Status(), JobFacts(0.0, make_facts(reports), 5.0), 30.0)
     assert status.message.startswith(f"digits-1 can't work: node 0 at {first.address} (eth0) can't be reached")
     assert {(entry.type, entry.reason) for entry in status.conditions} >= {("Failed", "Stopping")}
 
@@ -145,14 +145,14 @@ def test_a_stop_ends_the_look_for_a_peer(machines: Machines) -> None:
     machines.world.make_plan("sleep", "60", nodes=2)
     machines.world.launch()
     machines.world.wait(1, lambda report: report.phase == AgentPhase.RUNNING)
-    machines.world.collector.command(1, Command(1, JOB, 1, CommandKind.STOP, grace_seconds=2.0))
+    machines.world.collector.set_command(1, Command(1, JOB, 1, CommandKind.STOP, grace_seconds=2.0))
     report = machines.world.wait_ended(1)
     assert (report.problem, report.ranks[0].pid) == (None, None)
 
 
 def test_torchrun_meets_at_the_network_that_is_left(machines: Machines) -> None:
     machines.connect()
-    script = machines.world.script("import os\nprint('met at', os.environ['MASTER_ADDR'])\n")
+    script = machines.world.write_script("import os\nprint('met at', os.environ['MASTER_ADDR'])\n")
     machines.world.make_plan(sys.executable, script, launcher=Launcher.TORCHRUN, nodes=2, interface="^eth")
     machines.world.launch()
     for number in range(2):

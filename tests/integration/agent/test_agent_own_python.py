@@ -17,15 +17,15 @@ import pytest
 from muster_dev.pythons import list_agent_pythons
 from muster_worker.contract.schema import CommandKind, Launcher, RankState, Report
 from support.agent_world import AgentWorld
-from support.musl_files import COMMAND, musl_files
+from support.musl_files import COMMAND, get_musl_root
 from support.other_root import (
     PYTHON,
     OtherRoot,
     copy_programs,
-    machine_root,
+    make_machine_root,
     make_own_python,
     need_user_namespaces,
-    static_program,
+    write_static_program,
 )
 
 
@@ -47,7 +47,7 @@ class Image:
 def empty(root: Path) -> tuple[str, ...]:
     if platform.machine() != "x86_64":
         pytest.skip("its program is written in this processor's instructions")
-    static_program(root / "bin" / "wait")
+    write_static_program(root / "bin" / "wait")
     return ("/bin/wait",)
 
 
@@ -57,7 +57,7 @@ def glibc(root: Path) -> tuple[str, ...]:
 
 
 def musl(root: Path) -> tuple[str, ...]:
-    shutil.copytree(musl_files(), root, symlinks=True, dirs_exist_ok=True)
+    shutil.copytree(get_musl_root(), root, symlinks=True, dirs_exist_ok=True)
     return COMMAND
 
 
@@ -81,7 +81,7 @@ def hostile(root: Path) -> Mapping[str, str]:
 
 def start(world: AgentWorld, root: OtherRoot, environment: Mapping[str, str]) -> None:
     """Start the job's agents and ranks in the root."""
-    world.python = root.python(world.folder)
+    world.python = root.write_python_program(world.folder)
     world.launch(environment={"PATH": "/bin", **environment})
 
 
@@ -95,13 +95,13 @@ def test_all_that_the_agent_imports_is_there(world: AgentWorld, tmp_path: Path, 
     assert "muster_worker.rank.wrapper" in modules
     program = f"import importlib, sys; sys.path[:0] = sys.argv[1:]; list(map(importlib.import_module, {modules!r}))"
     root = OtherRoot(tmp_path / "root", own_python, (world.short,))
-    subprocess.run([root.python(tmp_path), "-I", "-W", "error", "-c", program, world.archive], check=True)
+    subprocess.run([root.write_python_program(tmp_path), "-I", "-W", "error", "-c", program, world.archive], check=True)
 
 
 def test_it_copies_itself_into_a_volume_that_is_there_once_more_if_need_be(tmp_path: Path, own_python: Path) -> None:
     volume = tmp_path / "volume"
     volume.mkdir()
-    python = OtherRoot(tmp_path / "root", own_python, (volume,)).python(tmp_path)
+    python = OtherRoot(tmp_path / "root", own_python, (volume,)).write_python_program(tmp_path)
     for _ in range(2):
         subprocess.run([python, "-I", "/muster-python/copy.py", volume], check=True)
     subprocess.run(["diff", "--recursive", own_python, volume], check=True)
@@ -138,7 +138,7 @@ def test_a_rank_in_an_image_without_python_is_watched_and_its_death_named(
     stopped = world.wait_ended().ranks[0]
     assert stopped.stopped
     assert world.leave() == 128 + 9
-    summary = json.loads(world.termination(0).read_text())
+    summary = json.loads(world.get_termination_log(0).read_text())
     assert (summary["firstFailure"]["rank"], summary["firstFailure"]["signal"]) == (1, 9)
 
 
@@ -166,8 +166,8 @@ while True:
 def test_a_rank_that_is_python_has_the_image_s_and_its_steps_and_stacks_are_seen(
     world: AgentWorld, tmp_path: Path, own_python: Path, python: str
 ) -> None:
-    world.make_plan(python, world.script(SCRIPT))
-    start(world, machine_root(tmp_path / "root", own_python), {"PATH": os.environ["PATH"]})
+    world.make_plan(python, world.write_script(SCRIPT))
+    start(world, make_machine_root(tmp_path / "root", own_python), {"PATH": os.environ["PATH"]})
     world.wait(0, lambda report: bool(report.ranks) and report.ranks[0].step == 7)
     world.send(CommandKind.STOP, grace=5.0)
     report = world.wait_ended()
@@ -197,8 +197,8 @@ sys.exit(max(rank.wait() for rank in ranks))
 def test_a_launcher_in_the_image_starts_ranks_by_its_own_python(
     world: AgentWorld, tmp_path: Path, own_python: Path
 ) -> None:
-    world.make_plan(sys.executable, world.script(LAUNCHER), launcher=Launcher.PER_NODE, procs=2)
-    start(world, machine_root(tmp_path / "root", own_python), {"PATH": os.environ["PATH"]})
+    world.make_plan(sys.executable, world.write_script(LAUNCHER), launcher=Launcher.PER_NODE, procs=2)
+    start(world, make_machine_root(tmp_path / "root", own_python), {"PATH": os.environ["PATH"]})
     report = world.wait_ended()
     assert [rank.exit_code for rank in report.ranks] == [3, 3]
     assert [rank.last_lines for rank in report.ranks] == [(sys.executable,)] * 2

@@ -51,9 +51,9 @@ def test_exit_code_and_last_lines(world: AgentWorld) -> None:
     rank = run_one(world, "sh", "-c", "echo out; echo one >&2; echo two >&2; exit 7")
     assert (rank.exit_code, rank.last_lines) == (7, ("one", "two"))
     assert world.leave() == 7
-    summary = json.loads(world.termination(0).read_text())
+    summary = json.loads(world.get_termination_log(0).read_text())
     assert summary["firstFailure"]["exitCode"] == 7
-    assert (world.root(0) / "output" / "failure").read_text() == "one\ntwo"
+    assert (world.get_root(0) / "output" / "failure").read_text() == "one\ntwo"
 
 
 @pytest.mark.parametrize(("name", "number"), [("KILL", 9), ("SEGV", 11), ("ABRT", 6)])
@@ -64,14 +64,14 @@ def test_signal(world: AgentWorld, name: str, number: int) -> None:
 
 
 def test_how_large_a_killed_rank_was(world: AgentWorld) -> None:
-    script = world.script("import os\nheld = bytearray(b'x' * (100 << 20))\ndel held\nos.kill(os.getpid(), 9)\n")
+    script = world.write_script("import os\nheld = bytearray(b'x' * (100 << 20))\ndel held\nos.kill(os.getpid(), 9)\n")
     rank = run_one(world, PYTHON, script)
     assert (rank.signal, rank.reason) == (9, None)
     assert 100 << 20 <= (rank.rss_bytes or 0) < 300 << 20
 
 
 def test_a_traceback_tells_what_the_rank_was_in(world: AgentWorld) -> None:
-    script = world.script("def step():\n    raise ValueError('boom')\nstep()\n")
+    script = world.write_script("def step():\n    raise ValueError('boom')\nstep()\n")
     rank = run_one(world, PYTHON, script)
     assert rank.last_lines[-1] == "ValueError: boom"
     assert rank.activity == "train.py:2 in step"
@@ -97,7 +97,7 @@ def test_wrapper_killed_with_its_rank_known(world: AgentWorld) -> None:
 
 
 def test_a_mebibyte_without_a_newline(world: AgentWorld) -> None:
-    script = world.script("import sys\nsys.stderr.write('x' * (1 << 20))\nsys.stderr.flush()\nsys.exit(3)\n")
+    script = world.write_script("import sys\nsys.stderr.write('x' * (1 << 20))\nsys.stderr.flush()\nsys.exit(3)\n")
     rank = run_one(world, PYTHON, script)
     assert rank.exit_code == 3
     assert len(rank.last_lines) == 1
@@ -106,7 +106,7 @@ def test_a_mebibyte_without_a_newline(world: AgentWorld) -> None:
 
 
 def test_bad_utf8_is_replaced(world: AgentWorld) -> None:
-    script = world.script("import os\nos.write(2, b'caf\\xe9 \\xff\\n')\nraise SystemExit(1)\n")
+    script = world.write_script("import os\nos.write(2, b'caf\\xe9 \\xff\\n')\nraise SystemExit(1)\n")
     rank = run_one(world, PYTHON, script)
     assert rank.last_lines == ("caf\ufffd \ufffd",)
     assert world.leave() == 1
@@ -141,14 +141,14 @@ def test_metrics_come_from_the_output(world: AgentWorld) -> None:
 
 def test_reports_that_do_not_fit_are_said_once(world: AgentWorld) -> None:
     many = "{f'metric_{n}_' + 'x' * 40: 1.0 for n in range(100)}"
-    script = world.script(f"import muster_worker\nfor _ in range(3):\n    muster_worker.report(1, **{many})\n")
+    script = world.write_script(f"import muster_worker\nfor _ in range(3):\n    muster_worker.report(1, **{many})\n")
     assert run_one(world, PYTHON, script).exit_code == 0
     assert world.leave() == 0
     assert world.log().count("[muster] rank 0 reports too much: ") == 1
 
 
 def test_sagemaker_layout(world: AgentWorld) -> None:
-    script = world.script("import os, json\nprint('ENV', json.dumps(dict(os.environ)), flush=True)\n")
+    script = world.write_script("import os, json\nprint('ENV', json.dumps(dict(os.environ)), flush=True)\n")
     world.make_plan(
         PYTHON,
         script,
@@ -159,7 +159,7 @@ def test_sagemaker_layout(world: AgentWorld) -> None:
     assert world.wait_ended().ranks[0].exit_code == 0
     assert world.leave() == 0
     environment = json.loads(world.log().split("ENV ")[1].split("\n")[0])
-    root = world.root(0)
+    root = world.get_root(0)
     assert environment["NCCL_SOCKET_IFNAME"] == "mine"
     assert environment["GLOO_SOCKET_IFNAME"] == "lo"
     assert environment["RANK"] == "0"
@@ -180,7 +180,7 @@ def test_sagemaker_layout(world: AgentWorld) -> None:
 
 def test_a_flood_does_not_hold_up_the_heartbeats(world: AgentWorld) -> None:
     flood = "import os\nline = b'y' * 4095 + b'\\n'\nwhile True:\n    os.write(1, line * 64)\n"
-    world.make_plan(PYTHON, world.script(flood))
+    world.make_plan(PYTHON, world.write_script(flood))
     world.launch()
     world.wait(0, lambda report: report.ranks != () and report.ranks[0].state == RankState.RUNNING)
     heard, stat = len(world.collector.reports[0]), world.log_path(0).stat().st_size
@@ -231,7 +231,7 @@ def test_what_the_machine_mounts_later_is_there_for_ranks(world: AgentWorld, tmp
 
 
 def test_a_rank_that_takes_all_connections_does_not_silence_its_node(world: AgentWorld) -> None:
-    script = world.script("""
+    script = world.write_script("""
 import os, socket, time
 reader, writer = os.pipe()
 for _ in range(4):
@@ -265,7 +265,9 @@ os._exit(7)
 @pytest.mark.parametrize("replace", ["os.mkfifo(mine)", "os.symlink('/dev/zero', mine)", "os.mkdir(mine)"])
 def test_a_rank_that_puts_something_else_in_the_place_of_its_progress(world: AgentWorld, replace: str) -> None:
     find = "mine = glob.glob(os.environ['MUSTER_RUN_DIR'] + '/rank-0-*.progress')[0]"
-    script = world.script(f"import glob, os, time\n{find}\nos.unlink(mine)\n{replace}\ntime.sleep(1)\nos._exit(7)\n")
+    script = world.write_script(
+        f"import glob, os, time\n{find}\nos.unlink(mine)\n{replace}\ntime.sleep(1)\nos._exit(7)\n"
+    )
     assert run_one(world, PYTHON, script).exit_code == 7
     assert world.leave() == 7
 

@@ -18,7 +18,7 @@ from muster_worker.contract.schema import (
 )
 from muster_worker.contract.source import MAX_SOURCE_FILES, MAX_UNPACKED_SOURCE_BYTES, EditedSource
 from support.agent_world import AgentWorld
-from support.edited_sources import packed, source_of
+from support.edited_sources import make_source, pack_source
 
 SCRIPT = """
 import os, sys
@@ -42,10 +42,10 @@ def started(world: AgentWorld, *command: str) -> None:
 def test_each_attempt_runs_the_code_of_its_start(world: AgentWorld) -> None:
     (world.folder / "lib").mkdir()
     (world.folder / "lib" / "part.py").write_text("NAME = 'the original'")
-    world.script(SCRIPT)
+    world.write_script(SCRIPT)
     started(world, sys.executable, "train.py")
-    first = packed({"train.py": SCRIPT, "lib/part.py": "NAME = 'an edit'", "old.txt": "-"})
-    second = packed({"train.py": SCRIPT, "lib/part.py": "NAME = 'another edit'"})
+    first = pack_source({"train.py": SCRIPT, "lib/part.py": "NAME = 'an edit'", "old.txt": "-"})
+    second = pack_source({"train.py": SCRIPT, "lib/part.py": "NAME = 'another edit'"})
     for attempt, source in enumerate((None, first, first, second, None), 1):
         run_attempt(world, attempt, source)
     assert world.leave() == 0
@@ -64,9 +64,9 @@ def test_each_attempt_runs_the_code_of_its_start(world: AgentWorld) -> None:
 
 def test_a_script_with_an_absolute_path_runs_from_the_source(world: AgentWorld) -> None:
     (world.folder / "app").mkdir()
-    script = world.script("print('the image')", "app/train.py")
+    script = world.write_script("print('the image')", "app/train.py")
     started(world, sys.executable, script)
-    run_attempt(world, 1, packed({"app/train.py": "print('the edit')", "train.py": "print('another file')"}))
+    run_attempt(world, 1, pack_source({"app/train.py": "print('the edit')", "train.py": "print('another file')"}))
     world.leave()
     assert "the edit" in world.log()
 
@@ -75,11 +75,11 @@ def test_modules_beside_the_folder_of_the_script_are_the_source_s(world: AgentWo
     (world.folder / "part.py").write_text("NAME = 'the original'")
     (world.folder / "scripts").mkdir()
     script = "import os, part; print('it is', part.NAME, os.environ['SM_MODULE_DIR'] == os.getcwd())"
-    world.script(script, "scripts/train.py")
+    world.write_script(script, "scripts/train.py")
     world.plan = replace(world.make_plan(sys.executable, "scripts/train.py"), has_code=True)
     world.start_agent()
     world.wait(0, lambda report: report.phase == AgentPhase.READY)
-    for attempt, source in ((1, packed({"scripts/train.py": script, "part.py": "NAME = 'an edit'"})), (2, None)):
+    for attempt, source in ((1, pack_source({"scripts/train.py": script, "part.py": "NAME = 'an edit'"})), (2, None)):
         run_attempt(world, attempt, source)
     world.leave()
     lines = [line.partition("it is ")[2] for line in world.log().splitlines() if "it is " in line]
@@ -87,9 +87,9 @@ def test_modules_beside_the_folder_of_the_script_are_the_source_s(world: AgentWo
 
 
 def test_a_source_with_another_hash_starts_nothing(world: AgentWorld) -> None:
-    world.script(SCRIPT)
+    world.write_script(SCRIPT)
     started(world, sys.executable, "train.py")
-    source = replace(packed({"train.py": "print('runs')"}), sha256="0" * 64)
+    source = replace(pack_source({"train.py": "print('runs')"}), sha256="0" * 64)
     report = run_attempt(world, 1, source)
     assert report.problem is not None
     assert report.problem.reason == "SourceUnusable"
@@ -178,7 +178,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
 def test_a_hostile_archive_leaves_no_file(tmp_path: Path, name: str) -> None:
     make, why = HOSTILE[name]
     with pytest.raises(SourceUnusable, match=why):
-        unpack(source_of(make()), str(tmp_path / "source"))
+        unpack(make_source(make()), str(tmp_path / "source"))
     assert not list((tmp_path / "source").iterdir())
     assert list(tmp_path.iterdir()) == [tmp_path / "source"]
 
@@ -186,6 +186,6 @@ def test_a_hostile_archive_leaves_no_file(tmp_path: Path, name: str) -> None:
 def test_the_files_of_a_source_may_be_executable_and_no_more(tmp_path: Path) -> None:
     script = member("run.sh")
     script.mode = 0o6755
-    folder = Path(unpack(source_of(tar(script)), str(tmp_path)))
+    folder = Path(unpack(make_source(tar(script)), str(tmp_path)))
     assert (folder / "run.sh").stat().st_mode & 0o7700 == 0o700
     assert [entry.name for entry in tmp_path.iterdir()] == [folder.name]

@@ -43,7 +43,7 @@ def marker() -> str:
 
 
 def start(world: AgentWorld, marker: str, script: str, procs: int = 1, launcher: str = Launcher.DIRECT) -> None:
-    world.make_plan(PYTHON, world.script(script), procs=procs, launcher=launcher)
+    world.make_plan(PYTHON, world.write_script(script), procs=procs, launcher=launcher)
     name, value = marker.split("=")
     world.launch(environment={f"X{name}": value})
     world.wait(0, lambda _: world.log().count("] on") == procs)
@@ -89,7 +89,7 @@ def test_sigterm_to_the_agent(world: AgentWorld, marker: str) -> None:
 
 
 def test_ranks_have_the_pods_grace_and_no_more(world: AgentWorld) -> None:
-    world.make_plan(PYTHON, world.script(STUBBORN))
+    world.make_plan(PYTHON, world.write_script(STUBBORN))
     world.start_agent(options=("--grace-seconds", "1"))
     world.wait(0, lambda report: report.phase == AgentPhase.READY)
     world.send(CommandKind.START)
@@ -108,7 +108,7 @@ def test_sigterm_after_the_work_was_done_takes_nothing_back(world: AgentWorld) -
     world.wait_ended()
     terminate(world.agents[0])
     assert world.agents[0].wait(timeout=10) == 0
-    word = json.loads(world.termination(0).read_text())
+    word = json.loads(world.get_termination_log(0).read_text())
     assert (word["ranks"], word["succeeded"], word["terminated"]) == (1, 1, True)
 
 
@@ -129,7 +129,7 @@ def test_sigterm_before_the_start(world: AgentWorld) -> None:
 
 def test_the_parent_has_exited(world: AgentWorld, marker: str) -> None:
     reader, writer = os.pipe()
-    world.make_plan(PYTHON, world.script("print('on', flush=True)\nimport time\ntime.sleep(300)\n"))
+    world.make_plan(PYTHON, world.write_script("print('on', flush=True)\nimport time\ntime.sleep(300)\n"))
     name, value = marker.split("=")
     agent = world.start_agent(environment={f"X{name}": value}, lifeline=reader)
     os.close(reader)
@@ -178,7 +178,7 @@ def test_only_newer_commands_are_obeyed(world: AgentWorld, marker: str) -> None:
 
 @pytest.mark.parametrize("kind", [CommandKind.STOP, CommandKind.KILL, CommandKind.EXIT])
 def test_a_deposed_leaders_commands_are_refused(world: AgentWorld, marker: str, kind: str) -> None:
-    world.make_plan(PYTHON, world.script(STUBBORN))
+    world.make_plan(PYTHON, world.write_script(STUBBORN))
     name, value = marker.split("=")
     world.start_agent(environment={f"X{name}": value})
     world.wait(0, lambda report: report.phase == AgentPhase.READY)

@@ -10,7 +10,7 @@ from muster.core.facts import JobFacts
 from muster.core.graceful_stop import find_stop_call
 from muster.core.outcome import Outcome, Verdict
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Launcher, Report
-from support.agent_world import JOB, AgentWorld, facts_of, terminate
+from support.agent_world import JOB, AgentWorld, make_facts, terminate
 
 PYTHON = sys.executable
 GRACE_SECONDS = 20.0
@@ -46,7 +46,7 @@ UNAWARE = "import time\nprint('on', flush=True)\ntime.sleep(300)\n"
 
 
 def start(world: AgentWorld, script: str, nodes: int, procs: int, launcher: str = Launcher.DIRECT) -> None:
-    world.make_plan(PYTHON, world.script(script), nodes=nodes, procs=procs, launcher=launcher)
+    world.make_plan(PYTHON, world.write_script(script), nodes=nodes, procs=procs, launcher=launcher)
     world.launch()
     for node in range(nodes):
         world.wait_said(node, "] on", procs)
@@ -57,17 +57,17 @@ def command(kind: str, grace: float, *, stop_call: int = 0, leader_term: int = 1
 
 
 def begin_stop(world: AgentWorld, node: int, grace: float = GRACE_SECONDS) -> Report:
-    world.collector.command(node, command(CommandKind.STOP, grace))
+    world.collector.set_command(node, command(CommandKind.STOP, grace))
     return world.wait(node, lambda report: report.stop_call is not None)
 
 
 def decide(world: AgentWorld, reports: list[Report]) -> int:
     """Decide as the operator does, and send the decision to all agents."""
-    facts = JobFacts(0.0, facts_of(reports), 5.0)
+    facts = JobFacts(0.0, make_facts(reports), 5.0)
     stop_call = find_stop_call(facts, Outcome(Verdict.SUSPENDED))
     assert stop_call is not None
     for report in reports:
-        world.collector.command(report.node, command(CommandKind.STOP_AT, GRACE_SECONDS, stop_call=stop_call))
+        world.collector.set_command(report.node, command(CommandKind.STOP_AT, GRACE_SECONDS, stop_call=stop_call))
     return stop_call
 
 
@@ -96,7 +96,7 @@ def test_another_leader_decides_the_same(world: AgentWorld) -> None:
     assert stop_call == reports[0].stop_call
     again = max(report.stop_call or 0 for report in reports)
     for node in range(2):
-        world.collector.command(node, command(CommandKind.STOP_AT, GRACE_SECONDS, stop_call=again, leader_term=2))
+        world.collector.set_command(node, command(CommandKind.STOP_AT, GRACE_SECONDS, stop_call=again, leader_term=2))
     assert [world.wait_ended(node).ranks[0].exit_code for node in range(2)] == [0, 0]
 
 
@@ -108,7 +108,7 @@ def test_a_single_node_needs_no_decision(world: AgentWorld) -> None:
 
 
 def test_sigterm_to_the_agent_while_the_operator_is_away(world: AgentWorld) -> None:
-    world.make_plan(PYTHON, world.script(SAVING), nodes=2, procs=2)
+    world.make_plan(PYTHON, world.write_script(SAVING), nodes=2, procs=2)
     for node in range(2):
         world.start_agent(node, options=("--grace-seconds", "6"))
         world.wait(node, lambda report: report.phase == AgentPhase.READY)
@@ -148,7 +148,7 @@ def test_who_does_not_stop_gets_sigterm_before_sigkill(world: AgentWorld) -> Non
 def test_after_a_failure_ranks_get_sigterm_at_once(world: AgentWorld) -> None:
     start(world, SAVING.replace('lambda *_: print("SIGTERM", flush=True)', "lambda *_: sys.exit(15)"), nodes=2, procs=1)
     for node in range(2):
-        world.collector.command(node, command(CommandKind.STOP, 2.0, is_graceful=False))
+        world.collector.set_command(node, command(CommandKind.STOP, 2.0, is_graceful=False))
     ended = [world.wait_ended(node) for node in range(2)]
     assert [(rank.exit_code, rank.stopped) for report in ended for rank in report.ranks] == [(15, True)] * 2
     assert [report.stop_call for report in ended] == [None, None]
@@ -157,7 +157,7 @@ def test_after_a_failure_ranks_get_sigterm_at_once(world: AgentWorld) -> None:
 def test_a_kill_ends_a_graceful_stop(world: AgentWorld) -> None:
     start(world, SAVING, nodes=2, procs=1)
     begin_stop(world, 0)
-    world.collector.command(0, command(CommandKind.KILL, 0.0, is_graceful=False))
+    world.collector.set_command(0, command(CommandKind.KILL, 0.0, is_graceful=False))
     assert world.wait_ended(0).ranks[0].signal == 9
 
 
@@ -170,7 +170,7 @@ def test_the_next_attempt_counts_from_the_start(world: AgentWorld) -> None:
     report = world.wait(0, lambda report: report.attempt == 2 and report.ranks[0].pid is not None)
     assert report.stop_call is None
     world.wait_said(0, "] on", 2)
-    world.collector.command(0, Command(1, JOB, 2, CommandKind.STOP, grace_seconds=GRACE_SECONDS, is_graceful=True))
+    world.collector.set_command(0, Command(1, JOB, 2, CommandKind.STOP, grace_seconds=GRACE_SECONDS, is_graceful=True))
     report = world.wait(0, lambda report: report.phase == AgentPhase.ENDED and report.attempt == 2)
     assert saved_steps(world, 1) == [report.stop_call]
     assert first

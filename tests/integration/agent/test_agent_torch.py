@@ -55,14 +55,14 @@ def check_sum(world: AgentWorld) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("launcher", [Launcher.TORCHRUN, Launcher.DIRECT])
 def test_two_nodes_meet_on_the_port_that_was_held(world: AgentWorld, launcher: str) -> None:
-    world.make_plan(PYTHON, world.script(SUM), launcher=launcher, nodes=2, procs=2)
+    world.make_plan(PYTHON, world.write_script(SUM), launcher=launcher, nodes=2, procs=2)
     world.launch()
     check_sum(world)
 
 
 @pytest.mark.long
 def test_a_nodes_own_torchrun_shows_its_ranks(world: AgentWorld) -> None:
-    script = world.script(SUM)
+    script = world.write_script(SUM)
     world.make_plan("bash", "-c", f"torchrun {script}; true", launcher=Launcher.PER_NODE, nodes=2, procs=2)
     world.launch()
     check_sum(world)
@@ -73,7 +73,7 @@ def test_runs_side_by_side_do_not_meet(world: AgentWorld, tmp_path: Path) -> Non
     (tmp_path / "other").mkdir()
     with AgentWorld(tmp_path / "other") as other:
         for run in (world, other):
-            run.make_plan(PYTHON, run.script(SUM), nodes=2, procs=1)
+            run.make_plan(PYTHON, run.write_script(SUM), nodes=2, procs=1)
         threads = [threading.Thread(target=run.launch) for run in (world, other)]
         for thread in threads:
             thread.start()
@@ -88,7 +88,7 @@ def test_runs_side_by_side_do_not_meet(world: AgentWorld, tmp_path: Path) -> Non
 @pytest.mark.long
 def test_a_rank_dies_in_a_collective_and_the_others_are_stopped(world: AgentWorld) -> None:
     marker = str(uuid.uuid4())
-    world.make_plan(PYTHON, world.script(DEAD_IN_ALL_REDUCE), launcher=Launcher.TORCHRUN, procs=2)
+    world.make_plan(PYTHON, world.write_script(DEAD_IN_ALL_REDUCE), launcher=Launcher.TORCHRUN, procs=2)
     world.launch(environment={"X": marker})
     report = world.wait(0, lambda result: any(rank.state == RankState.EXITED for rank in result.ranks))
     assert min(report.ranks, key=lambda rank: -(rank.ended_age or 0.0)).exit_code == 3
@@ -103,7 +103,7 @@ def test_a_rank_dies_in_a_collective_and_the_others_are_stopped(world: AgentWorl
 def test_torchrun_is_killed_after_its_ranks_unless_it_copies_their_output(
     world: AgentWorld, arguments: tuple[str, ...]
 ) -> None:
-    rank = world.script("import time; print('ready', flush=True); time.sleep(600)")
+    rank = world.write_script("import time; print('ready', flush=True); time.sleep(600)")
     world.make_plan(PYTHON, rank, launcher=Launcher.TORCHRUN, procs=2, launcher_args=arguments)
     world.launch()
     world.wait(0, lambda result: [entry.state for entry in result.ranks] == [RankState.RUNNING] * 2)
@@ -146,7 +146,7 @@ def test_python_that_does_not_exist_for_torchrun(world: AgentWorld) -> None:
 
 
 def test_a_process_inside_the_nodes_command_takes_over_as_the_rank(world: AgentWorld) -> None:
-    script = world.script("import os\nprint('I am', os.environ['RANK'], flush=True)\nraise SystemExit(9)\n")
+    script = world.write_script("import os\nprint('I am', os.environ['RANK'], flush=True)\nraise SystemExit(9)\n")
     world.make_plan("bash", "-c", f"echo before; torchrun {script}; echo after", launcher=Launcher.PER_NODE)
     world.launch()
     report = world.wait_ended()

@@ -55,7 +55,7 @@ def held(program: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_rank_that_is_killed_before_its_command_is_under_way_ends_as_its_wrapper(world: AgentWorld) -> None:
-    program = Path(world.script("#!/bin/sh\nexit 0\n", "train.sh"))
+    program = Path(world.write_script("#!/bin/sh\nexit 0\n", "train.sh"))
     program.chmod(0o755)
     with held(program) as holder:
         world.make_plan(str(program))
@@ -70,7 +70,7 @@ def test_a_rank_that_is_killed_before_its_command_is_under_way_ends_as_its_wrapp
 def test_a_rank_that_outlives_its_wrapper_runs_until_its_own_end(world: AgentWorld) -> None:
     gate = world.folder / "gate"
     os.mkfifo(gate)
-    rank = f"exec {sys.executable} {world.script(SURVIVOR)} {gate}"
+    rank = f"exec {sys.executable} {world.write_script(SURVIVOR)} {gate}"
     wrapped = f"""RANK=0 LOCAL_RANK=0 "$MUSTER_PYTHON" -I -S "$MUSTER_ARCHIVE" rank -- sh -c '{rank}'"""
     world.make_plan("sh", "-c", f"{wrapped}; sleep 300", launcher=Launcher.PER_NODE)
     world.launch()

@@ -4,11 +4,11 @@ import threading
 from pathlib import Path
 
 from muster_worker.sagemaker import opt_ml
-from support.node_builders import a_node_context, a_plan
+from support.node_builders import make_node_context, make_plan
 
 
 def test_nodes_that_share_their_output_prepare_it_at_the_same_time(tmp_path: Path) -> None:
-    plan, host = a_plan(), a_node_context().host
+    plan, host = make_plan(), make_node_context().host
     refused: list[OSError] = []
 
     def prepare(root: Path, start: threading.Barrier) -> None:

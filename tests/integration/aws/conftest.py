@@ -8,9 +8,9 @@ from fakes.sagemaker_service.server import serving
 from fakes.sagemaker_service.service import Service
 from muster.api.config.sagemaker import AwsEndpoints
 from muster.clients.aws.client import Aws
-from muster.objects.aws.place import Place
+from muster.objects.aws.access import AwsAccess
 
-HERE = Place("us-west-2")
+HERE = AwsAccess("us-west-2")
 
 
 @pytest.fixture(autouse=True)

@@ -11,10 +11,10 @@ import pytest
 from fakes.http_site import http_site
 from fakes.sagemaker_service.service import Service
 from muster.clients.aws.client import Aws
+from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import NoCredentials, NotFound
-from muster.objects.aws.place import Place
 
-HERE = Place("us-west-2")
+HERE = AwsAccess("us-west-2")
 ROLE = "arn:aws:iam::111122223333:role/muster-operator"
 
 
@@ -54,7 +54,7 @@ async def test_irsa_and_a_token_that_is_written_anew(
     await describe(aws)
     token.write("second")
     await describe(aws)
-    assumed = [call.request for call in service.called("AssumeRoleWithWebIdentity")]
+    assumed = [call.request for call in service.list_calls("AssumeRoleWithWebIdentity")]
     assert {one["RoleArn"] for one in assumed} == {ROLE}
     assert list(dict.fromkeys(one["WebIdentityToken"] for one in assumed)) == ["first", "second"]
     assert (await aws.get_identity(HERE)).arn.startswith("arn:aws:sts::111122223333:assumed-role/muster-operator/")
@@ -89,7 +89,7 @@ def pod_identity(token: Token, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 @pytest.mark.usefixtures("pod_identity")
 async def test_pod_identity(aws: Aws, service: Service) -> None:
     await describe(aws)
-    assert [call.access_key for call in service.called("DescribeTrainingJob")] == ["ASIAPOD"]
+    assert [call.access_key for call in service.list_calls("DescribeTrainingJob")] == ["ASIAPOD"]
 
 
 @pytest.mark.usefixtures("token")

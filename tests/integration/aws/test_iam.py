@@ -12,24 +12,24 @@ from botocore.model import OperationModel
 from moto.server import ThreadedMotoServer
 
 from fakes.sagemaker_service.callers import ACCOUNT, OWN_ARN
-from fakes.sagemaker_service.documented import documented_policy
+from fakes.sagemaker_service.documented import read_documented_policy
 from fakes.sagemaker_service.policy import Right
-from fakes.sagemaker_service.script import completing
+from fakes.sagemaker_service.script import make_completing_script
 from fakes.sagemaker_service.service import Service
 from muster.api.config.sagemaker import AwsEndpoints
 from muster.clients.aws.client import Aws
 from muster.clients.aws.job_logs import LOG_GROUP, JobLogs, LogPosition
+from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import AccessDenied, NotFound
 from muster.objects.aws.listing import ListFilter
-from muster.objects.aws.place import Place
 from muster_dev.paths import ROOT
-from support.training_job_requests import training_job_request
+from support.training_job_requests import make_training_job_request
 
-HERE = Place("us-west-2")
+HERE = AwsAccess("us-west-2")
 ROLE = "arn:aws:iam::444455556666:role/training"
 BUCKET = f"sagemaker-us-west-2-{ACCOUNT}"
 STREAM = "a-1/algo-1-1700000000"
-ASKED = re.compile(r'(?:send_request|_request_s3)\(\s*(?:place,\s*)?(?:"[a-z0-9]+",\s*)?"([A-Z]\w+)"')
+ASKED = re.compile(r'(?:send_request|_request_s3)\(\s*(?:aws_access,\s*)?(?:"[a-z0-9]+",\s*)?"([A-Z]\w+)"')
 RIGHTLESS = "GetCallerIdentity"
 NAMED_OTHERWISE = {"HeadObject": "GetObject"}
 """Operations whose IAM action has another name."""
@@ -41,8 +41,8 @@ class Recorder:
 
     asked: list[tuple[str, str, Mapping[str, object]]] = field(default_factory=list)
 
-    def listen(self, aws: Aws, place: Place) -> None:
-        connection = aws.get_connection(place)
+    def listen(self, aws: Aws, aws_access: AwsAccess) -> None:
+        connection = aws.get_connection(aws_access)
         for service in ("sagemaker", "logs", "s3", "sts"):
             connection.client(service).meta.events.register("before-parameter-build", self._note)
 
@@ -87,7 +87,7 @@ def elsewhere() -> Iterator[str]:
 @pytest.fixture
 async def guarded(service: Service, url: str, elsewhere: str) -> AsyncIterator[Aws]:
     """Yield an operator with only the documented permissions."""
-    service.policy = documented_policy()
+    service.policy = read_documented_policy()
     aws = Aws(AwsEndpoints(sagemaker=url, sts=url, s3=elsewhere, logs=elsewhere))
     yield aws
     await aws.close()
@@ -95,13 +95,13 @@ async def guarded(service: Service, url: str, elsewhere: str) -> AsyncIterator[A
 
 async def everything(aws: Aws, service: Service) -> None:
     """All requests of muster."""
-    service.jobs().script = lambda _request: completing(3600)
+    service.get_jobs().script = lambda _request: make_completing_script(3600)
     jobs = aws.get_training_jobs(HERE)
     code = {"Bucket": BUCKET, "Key": "source/0a1b/sourcedir.tar.gz"}
     with pytest.raises(NotFound):
         await aws.send_request(HERE, "s3", "HeadObject", code)
     await aws.send_request(HERE, "s3", "PutObject", {**code, "Body": b"code"})
-    arn = await jobs.create(training_job_request("a-1"))
+    arn = await jobs.create(make_training_job_request("a-1"))
     await jobs.describe("a-1")
     await jobs.list_tags(arn)
     await jobs.list_page(ListFilter())
@@ -110,13 +110,13 @@ async def everything(aws: Aws, service: Service) -> None:
     assert [event.text for event in events] == ["[muster] {}"]
     assert await logs.read_last_lines("a-1")
     await jobs.stop("a-1")
-    service.jobs().by_name["a-1"].course.turn((completing()[-1],), service.now())
+    service.get_jobs().by_name["a-1"].course.turn((make_completing_script()[-1],), service.now())
     await jobs.delete("a-1")
-    assert (await aws.get_identity(Place(HERE.region, ROLE))).account == "444455556666"
+    assert (await aws.get_identity(AwsAccess(HERE.region, ROLE))).account == "444455556666"
 
 
 async def test_the_policy_allows_all_that_muster_asks_for_and_nothing_else(guarded: Aws, service: Service) -> None:
-    policy = documented_policy()
+    policy = read_documented_policy()
     recorder = Recorder()
     recorder.listen(guarded, HERE)
     await everything(guarded, service)
@@ -127,7 +127,7 @@ async def test_the_policy_allows_all_that_muster_asks_for_and_nothing_else(guard
     asked -= {f"sts:{RIGHTLESS}"}
     # No request has these names.
     implied = {"sagemaker:AddTags", "iam:PassRole", "sts:AssumeRole"}
-    assert policy.actions() == asked | implied
+    assert policy.list_actions() == asked | implied
 
 
 def test_everything_that_the_code_asks_for_is_tried_here() -> None:
@@ -138,7 +138,7 @@ def test_everything_that_the_code_asks_for_is_tried_here() -> None:
     ]
     asked = (operation for file in files for operation in ASKED.findall(file.read_text(encoding="utf-8")))
     result = {NAMED_OTHERWISE.get(operation, operation) for operation in asked}
-    actions = {action.partition(":")[2] for action in documented_policy().actions()}
+    actions = {action.partition(":")[2] for action in read_documented_policy().list_actions()}
     assert result - {RIGHTLESS} == actions - {"AddTags", "PassRole", "AssumeRole"}
 
 
@@ -158,7 +158,7 @@ def test_everything_that_the_code_asks_for_is_tried_here() -> None:
 async def test_the_error_names_a_missing_action_and_its_resource(
     guarded: Aws, service: Service, missing: str, resource: str
 ) -> None:
-    service.policy = documented_policy().without(missing)
+    service.policy = read_documented_policy().remove_action(missing)
     with pytest.raises(AccessDenied) as caught:
         await everything(guarded, service)
     assert (caught.value.action, caught.value.resource) == (missing, resource)
@@ -168,12 +168,12 @@ async def test_the_error_names_a_missing_action_and_its_resource(
 
 
 async def test_muster_may_end_no_job_but_its_own(guarded: Aws, service: Service) -> None:
-    service.jobs().create(training_job_request("theirs", Tags=[]), service.now())
+    service.get_jobs().create(make_training_job_request("theirs", Tags=[]), service.now())
     with pytest.raises(AccessDenied, match="sagemaker:StopTrainingJob"):
         await guarded.get_training_jobs(HERE).stop("theirs")
     with pytest.raises(AccessDenied, match="sagemaker:CreateTrainingJob"):
-        await guarded.get_training_jobs(HERE).create(training_job_request("mine", Tags=[]))
+        await guarded.get_training_jobs(HERE).create(make_training_job_request("mine", Tags=[]))
     with pytest.raises(AccessDenied, match="iam:PassRole on arn:aws:iam::111122223333:role/Admin"):
         await guarded.get_training_jobs(HERE).create(
-            training_job_request("mine", RoleArn="arn:aws:iam::111122223333:role/Admin")
+            make_training_job_request("mine", RoleArn="arn:aws:iam::111122223333:role/Admin")
         )

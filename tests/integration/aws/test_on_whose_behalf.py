@@ -23,9 +23,9 @@ from muster.clients.aws.client import Aws
 from muster.clients.aws.job_logs import JobLogs
 from muster.core.training_job.decide import CreateTrainingJob
 from muster.core.training_job.name import build_training_job_name
-from muster.objects.aws.place import Place
+from muster.objects.aws.access import AwsAccess
 from muster.render.sagemaker.request.identity import make_job_tags
-from support.training_job_requests import training_job_request
+from support.training_job_requests import make_training_job_request
 
 ROLE = "arn:aws:iam::444455556666:role/training"
 
@@ -45,15 +45,15 @@ def job(namespace: str) -> Job:
 
 
 class Prepared:
-    """The smallest request that SageMaker accepts; records its place."""
+    """The smallest request that SageMaker accepts; records its region and role."""
 
     def __init__(self) -> None:
-        self.places: list[Place] = []
+        self.aws_accesses: list[AwsAccess] = []
 
-    async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
-        self.places.append(place)
+    async def prepare(self, job: Job, attempt: int, aws_access: AwsAccess) -> Mapping[str, object]:
+        self.aws_accesses.append(aws_access)
         tags = [{"Key": key, "Value": value} for key, value in make_job_tags(job, attempt)]
-        return training_job_request(build_training_job_name(job.metadata, attempt), Tags=tags)
+        return make_training_job_request(build_training_job_name(job.metadata, attempt), Tags=tags)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ async def prepared() -> Prepared:
 
 @pytest.fixture
 async def backend(aws: Aws, prepared: Prepared) -> AsyncIterator[SageMakerBackend]:
-    news = LogFollower(lambda place: JobLogs(partial(aws.send_request, place, "logs")))
+    news = LogFollower(lambda aws_access: JobLogs(partial(aws.send_request, aws_access, "logs")))
     backend = SageMakerBackend(aws, prepared, news, time.time, lambda _: None)
     yield backend
     backend.close()
@@ -78,14 +78,14 @@ async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones
         await backend.observe(theirs, Status(), spec_location(theirs), has_finalizer=True)
         await backend.create(theirs, CreateTrainingJob(1), Withdrawal())
         await backend.stop(theirs.metadata, build_training_job_name(theirs.metadata, 1), spec_location(theirs))
-    assert {call.request.get("ExternalId") for call in service.called("AssumeRole")} == {
+    assert {call.request.get("ExternalId") for call in service.list_calls("AssumeRole")} == {
         "muster/team-a",
         "muster/team-b",
     }
-    assert prepared.places == [Place("us-west-2", ROLE, f"muster/{name}") for name in ("team-a", "team-b")]
-    asked = [call.request["TrainingJobName"] for call in service.called("CreateTrainingJob")]
+    assert prepared.aws_accesses == [AwsAccess("us-west-2", ROLE, f"muster/{name}") for name in ("team-a", "team-b")]
+    asked = [call.request["TrainingJobName"] for call in service.list_calls("CreateTrainingJob")]
     assert asked == [build_training_job_name(job("team-a").metadata, 1)]
-    assert [call.request["TrainingJobName"] for call in service.called("StopTrainingJob")] == asked
+    assert [call.request["TrainingJobName"] for call in service.list_calls("StopTrainingJob")] == asked
     facts = await backend.observe(theirs, Status(), spec_location(theirs), has_finalizer=True)
     assert facts.request_failure is not None
     assert "external id muster/team-b" in facts.request_failure.problem.message

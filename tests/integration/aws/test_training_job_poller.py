@@ -21,14 +21,14 @@ from muster.clients.aws.training_job_poller import (
     TrainingJobPoller,
     Watch,
 )
+from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import AccessDenied, AwsError, Unavailable
 from muster.objects.aws.listing import ListFilter, Page
-from muster.objects.aws.place import Place
 from muster.objects.aws.training_job import TrainingJobDescription, TrainingJobSummary
 from support import virtual_time
-from support.training_job_requests import training_job_request
+from support.training_job_requests import make_training_job_request
 
-HERE = Place("us-west-2")
+HERE = AwsAccess("us-west-2")
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 ENDLESS = (Stage("Starting", 5), Stage("Training"))
 ONE_AND_A_HALF = 1.5 * LIST_SECONDS
@@ -36,7 +36,7 @@ ONE_AND_A_HALF = 1.5 * LIST_SECONDS
 
 @dataclass
 class Site:
-    """One place with its service, and a watcher."""
+    """One region with its service, and a watcher."""
 
     service: Service
     aws: Aws
@@ -44,10 +44,10 @@ class Site:
 
     @property
     def jobs(self) -> Jobs:
-        return self.service.jobs(HERE.region)
+        return self.service.get_jobs(HERE.region)
 
     def create(self, name: str, **changes: object) -> None:
-        self.jobs.create(training_job_request(name, **changes), self.service.now())
+        self.jobs.create(make_training_job_request(name, **changes), self.service.now())
 
     def watch(self, name: str, since: datetime | None = None) -> Watch:
         clock = asyncio.get_running_loop().time
@@ -69,7 +69,7 @@ def at_a_site(test: Callable[[Site], Awaitable[None]]) -> Site:
     async def main() -> Site:
         loop = asyncio.get_running_loop()
         service = Service(lambda: BEGINNING + timedelta(seconds=loop.time()))
-        service.jobs(HERE.region).script = lambda _request: ENDLESS
+        service.get_jobs(HERE.region).script = lambda _request: ENDLESS
         aws = Aws(jitter=latency.random)
         wire.join(aws, HERE, service)
         site = Site(service, aws)
@@ -114,7 +114,7 @@ def test_a_job_is_described_when_it_changed_and_not_again() -> None:
         await asyncio.sleep(FULL_LIST_SECONDS)
 
     # When its watch began (it was listed at the same time), when it began to train, and when it ended.
-    assert len(at_a_site(test).service.called("DescribeTrainingJob")) == 4
+    assert len(at_a_site(test).service.list_calls("DescribeTrainingJob")) == 4
 
 
 def test_a_change_is_reported_once_unless_many_come_together() -> None:
@@ -200,7 +200,7 @@ def test_listings_go_back_no_further_than_the_oldest_job() -> None:
         await asyncio.sleep(10 * LIST_SECONDS)
 
     # One page each, although the account has five.
-    assert len(at_a_site(test).service.called("ListTrainingJobs")) <= 11
+    assert len(at_a_site(test).service.list_calls("ListTrainingJobs")) <= 11
 
 
 def test_a_missing_permission_is_reported_at_once_and_until_it_is_granted() -> None:
@@ -263,10 +263,10 @@ def test_others_who_use_up_the_quota_slow_the_poller_down_and_it_recovers() -> N
         watch = site.watch("a-1")
         await asyncio.sleep(60)
         site.service.faults.chance = lambda operation: Fault.THROTTLE if operation == "ListTrainingJobs" else None
-        before = len(site.service.called("ListTrainingJobs"))
+        before = len(site.service.list_calls("ListTrainingJobs"))
         await asyncio.sleep(300)
         # Every 16 s at the end, not every half second.
-        assert len(site.service.called("ListTrainingJobs")) - before < 300 / 16 + 10
+        assert len(site.service.list_calls("ListTrainingJobs")) - before < 300 / 16 + 10
         assert problem(watch) is not None
         site.service.faults.chance = lambda _operation: None
         site.turn("a-1", Stage("Uploading"))
@@ -376,16 +376,20 @@ def test_a_mistake_of_musters_own_ends_no_poller(caplog: pytest.LogCaptureFixtur
 
 
 def test_regions_have_a_pace_of_their_own() -> None:
-    places = [Place(region) for region in ("us-west-2", "us-east-1", "eu-west-1")]
+    aws_accesses = [AwsAccess(region) for region in ("us-west-2", "us-east-1", "eu-west-1")]
 
     async def main() -> list[float]:
         loop = asyncio.get_running_loop()
         service = Service(lambda: BEGINNING + timedelta(seconds=loop.time()))
         aws = Aws()
-        for place in places:
-            wire.join(aws, place, service)
-        await asyncio.gather(*(aws.get_training_jobs(place).list_page(ListFilter()) for place in places * 2))
+        for aws_access in aws_accesses:
+            wire.join(aws, aws_access, service)
+        await asyncio.gather(
+            *(aws.get_training_jobs(aws_access).list_page(ListFilter()) for aws_access in aws_accesses * 2)
+        )
         await aws.close()
-        return sorted(round((call.at - BEGINNING).total_seconds(), 1) for call in service.called("ListTrainingJobs"))
+        return sorted(
+            round((call.at - BEGINNING).total_seconds(), 1) for call in service.list_calls("ListTrainingJobs")
+        )
 
     assert virtual_time.run(main()) == [0.0, 0.0, 0.0, 0.5, 0.5, 0.5]

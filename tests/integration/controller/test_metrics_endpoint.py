@@ -89,25 +89,25 @@ async def test_a_scrape_has_all_metrics() -> None:
         assert (family.type, family.documentation) == (metric.kind.value, metric.help_text)
         extra = {"le"} if metric.kind is MetricKind.HISTOGRAM else set()
         assert {label for sample in family.samples for label in sample.labels} <= {*metric.labels, *extra}
-    assert scrape.value("muster_leader") == 1
-    assert scrape.value("muster_build_info", version="1.2.3") == 1
-    assert scrape.value("muster_jobs", namespace="team", backend="Kubernetes", phase="Queued") == 1
-    assert scrape.value("muster_jobs", namespace="team", backend="Unknown", phase="Refused") == 1
-    assert scrape.value("muster_ranks", namespace="team", state="Failed") == 64
-    assert scrape.value("muster_job_start_seconds_count", backend="Kubernetes") == 1
-    assert scrape.value("muster_collector_refusals_total", reason="BadToken") == 3
-    assert scrape.value("muster_collector_connections") == 8
-    assert scrape.value("muster_api_requests_total", verb="patch", code="409") == 2
-    assert scrape.value("muster_aws_requests_total", operation="ListTrainingJobs", code="none") == 1
-    assert scrape.value("process_resident_memory_bytes")
+    assert scrape.get_value("muster_leader") == 1
+    assert scrape.get_value("muster_build_info", version="1.2.3") == 1
+    assert scrape.get_value("muster_jobs", namespace="team", backend="Kubernetes", phase="Queued") == 1
+    assert scrape.get_value("muster_jobs", namespace="team", backend="Unknown", phase="Refused") == 1
+    assert scrape.get_value("muster_ranks", namespace="team", state="Failed") == 64
+    assert scrape.get_value("muster_job_start_seconds_count", backend="Kubernetes") == 1
+    assert scrape.get_value("muster_collector_refusals_total", reason="BadToken") == 3
+    assert scrape.get_value("muster_collector_connections") == 8
+    assert scrape.get_value("muster_api_requests_total", verb="patch", code="409") == 2
+    assert scrape.get_value("muster_aws_requests_total", operation="ListTrainingJobs", code="none") == 1
+    assert scrape.get_value("process_resident_memory_bytes")
 
 
 async def test_a_standby_answers_without_jobs() -> None:
     async with serving(Site(leads=False)) as site:
         scrape = await site.scrape()
-    assert scrape.value("muster_leader") == 0
-    assert scrape.value("muster_jobs") is None
-    assert scrape.value("muster_reconciles_total", result="Bug") == 0
+    assert scrape.get_value("muster_leader") == 0
+    assert scrape.get_value("muster_jobs") is None
+    assert scrape.get_value("muster_reconciles_total", result="Bug") == 0
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ async def test_a_thousand_jobs_are_scraped_in_little_time_and_space(namespaces: 
         status, text = await site.get()
         assert time.process_time() - begun < 0.2
         assert (status, len(text) < 1_000_000) == (200, True)
-        assert parse_scrape(text).value("muster_ranks") == 96_000
+        assert parse_scrape(text).get_value("muster_ranks") == 96_000
 
 
 async def test_clients_that_scrape_all_the_time_get_the_same_text() -> None:
@@ -138,9 +138,9 @@ async def test_clients_that_scrape_all_the_time_get_the_same_text() -> None:
         first = await site.scrape()
         site.requests["get", "pods", "200"] = 1
         scrapes = await asyncio.gather(*(site.scrape() for _ in range(10)))
-        assert [scrape.value("muster_api_requests_total") for scrape in (first, *scrapes)] == [None] * 11
+        assert [scrape.get_value("muster_api_requests_total") for scrape in (first, *scrapes)] == [None] * 11
         await asyncio.sleep(endpoint.REUSE_SECONDS)
-        assert (await site.scrape()).value("muster_api_requests_total") == 1
+        assert (await site.scrape()).get_value("muster_api_requests_total") == 1
 
 
 async def test_connections_that_ask_nothing_make_place_for_prometheus() -> None:

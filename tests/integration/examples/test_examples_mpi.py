@@ -35,7 +35,7 @@ def test_every_example_of_mpi_is_tried() -> None:
 def test_example_completes(
     example: str, mpi: str, inputs: Sequence[str], ranks: int, metrics: set[str], digits: Path, tmp_path: Path
 ) -> None:
-    variables = mpi_installs.install(mpi).added_to(clean_environment())
+    variables = mpi_installs.install(mpi).add_to(clean_environment())
     variables["PYTHONPATH"] = variables["MPI4PY"]
     job = _job(example, variables, tmp_path) if example == "mpi_c" else EXAMPLES / example / "job.yaml"
     command = [str(BIN / "muster"), "run", "-f", str(job), "-o", "json", "--dir", str(tmp_path / "run")]

@@ -89,5 +89,5 @@ def image() -> Mapping[str, str]:
 def mpi() -> Mapping[str, str]:
     """Return the image's Open MPI 4 and mpi4py."""
     own = dict(image())
-    added = mpi_installs.installed("openmpi4").added_to(own)
+    added = mpi_installs.install_or_skip("openmpi4").add_to(own)
     return {**added, "PYTHONPATH": f"{added['MPI4PY']}:{own['PYTHONPATH']}"}

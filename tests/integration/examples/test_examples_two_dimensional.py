@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.example_runs import EXAMPLES, finish, start, torchrun
+from support.example_runs import EXAMPLES, finish, run_with_torchrun, start
 
 pytestmark = pytest.mark.long
 
@@ -15,7 +15,7 @@ def test_losses_are_those_of_a_single_process(channels: dict[str, str], tmp_path
     arguments = ["--steps", "30", "--batch-size", "32"]
     script = str(EXAMPLES / "two_dimensional" / "train.py")
     one = finish(start([sys.executable, script, *arguments, "--losses", str(tmp_path / "one.json")], channels))
-    four = torchrun(4, "two_dimensional", [*arguments, "--losses", str(tmp_path / "four.json")], channels)
+    four = run_with_torchrun(4, "two_dimensional", [*arguments, "--losses", str(tmp_path / "four.json")], channels)
     assert one.exit_code == 0, one.messages
     assert four.exit_code == 0, four.messages
 

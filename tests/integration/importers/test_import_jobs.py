@@ -86,7 +86,7 @@ def test_the_jobs_alone_are_on_standard_output(import_folder: ImportFolder) -> N
     outcome = import_folder.run("print('launching'); pytorch().fit()")
     assert "launching" in outcome.err
     assert outcome.out.startswith("# Imported from launch.py:10.\napiVersion: ")
-    assert "    # Auto: ranks that torchrun or mpirun starts report" in outcome.out
+    assert "    # Auto: muster adds its agent to the code's archive" in outcome.out
 
 
 def test_the_script_has_its_arguments_its_name_and_its_neighbours(import_folder: ImportFolder) -> None:

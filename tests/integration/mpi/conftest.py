@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.agent_world import AgentWorld
-from support.mpi_installs import NAMES, Install, installed
+from support.mpi_installs import NAMES, Install, install_or_skip
 
 
 @pytest.fixture
@@ -23,4 +23,4 @@ LONG = ("impi", "openmpi4")
 @pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in NAMES])
 def mpi(request: pytest.FixtureRequest) -> Install:
     """Each implementation in turn."""
-    return installed(request.param)
+    return install_or_skip(request.param)

@@ -10,7 +10,7 @@ import pytest
 from muster_worker.contract.schema import CommandKind, Launcher
 from muster_worker.mpi.ipv4_only import NETWORK_UNSUPPORTED
 from support.agent_machines import Machines, machines_for
-from support.mpi_installs import Install, installed
+from support.mpi_installs import Install, install_or_skip
 
 # It makes network namespaces.
 pytestmark = pytest.mark.long
@@ -35,11 +35,11 @@ def machines(tmp_path: Path) -> Iterator[Machines]:
 @pytest.mark.parametrize("interface", ["Auto", "10.79.0.0/16"])
 def test_messages_and_daemons_use_the_fabric(machines: Machines, mpi: Install, interface: str) -> None:
     world = machines.connect().world
-    world.make_plan(sys.executable, world.script(SUM), launcher=Launcher.MPI, nodes=2, interface=interface)
-    before = machines.sent("eth0")
+    world.make_plan(sys.executable, world.write_script(SUM), launcher=Launcher.MPI, nodes=2, interface=interface)
+    before = machines.count_sent_bytes("eth0")
 
     # MPICH's UCX detects that both machines are the same, and would use shared memory
-    world.launch(environment=mpi.added_to({**os.environ, "UCX_TLS": "tcp,self"}))
+    world.launch(environment=mpi.add_to({**os.environ, "UCX_TLS": "tcp,self"}))
 
     ended = world.wait_ended(0)
     assert [rank.exit_code for rank in ended.ranks] == [0], world.log(0) + world.log(1)
@@ -47,8 +47,8 @@ def test_messages_and_daemons_use_the_fabric(machines: Machines, mpi: Install, i
     assert [rank.exit_code for rank in world.wait_ended(1).ranks] == [0]
     for number in range(2):
         assert f"HELD {2 * SENT}" in world.log(number)
-    assert all(sent > SENT for sent in machines.sent("fabric0"))
-    assert all(sent - then < SENT for sent, then in zip(machines.sent("eth0"), before, strict=True))
+    assert all(sent > SENT for sent in machines.count_sent_bytes("fabric0"))
+    assert all(sent - then < SENT for sent, then in zip(machines.count_sent_bytes("eth0"), before, strict=True))
 
 
 @pytest.mark.parametrize("mpi", ["openmpi4", "openmpi5"], indirect=True)
@@ -57,12 +57,12 @@ def test_what_the_images_file_excludes_stays_excluded(machines: Machines, mpi: I
     home = world.folder / "home"
     (home / ".openmpi").mkdir(parents=True)
     (home / ".openmpi" / "mca-params.conf").write_text("btl_tcp_if_exclude = lo,eth0,fabric10,six0\n")
-    world.make_plan(sys.executable, world.script(SUM), launcher=Launcher.MPI, nodes=2)
-    world.launch(environment=mpi.added_to({**os.environ, "HOME": str(home)}))
+    world.make_plan(sys.executable, world.write_script(SUM), launcher=Launcher.MPI, nodes=2)
+    world.launch(environment=mpi.add_to({**os.environ, "HOME": str(home)}))
     ended = world.wait_ended(0)
     assert [rank.exit_code for rank in ended.ranks] == [0], world.log(0) + world.log(1)
     assert "mutually-exclusive" not in world.log(0) + world.log(1)
-    assert all(sent > SENT for sent in machines.sent("fabric0"))
+    assert all(sent > SENT for sent in machines.count_sent_bytes("fabric0"))
 
 
 @pytest.mark.parametrize(("name", "whose"), [("mpich", "MPICH"), ("impi", "Intel MPI")])
@@ -72,7 +72,7 @@ def test_an_mpirun_that_knows_no_ipv6_is_not_started_there(
 ) -> None:
     world = machines.connect().world
     world.make_plan(*command, launcher=Launcher.MPI, nodes=2, interface="six0")
-    world.launch(environment=installed(name).added_to(os.environ))
+    world.launch(environment=install_or_skip(name).add_to(os.environ))
     report = world.wait_ended(0)
     assert report.problem is not None, world.log(0)
     assert report.problem.reason == NETWORK_UNSUPPORTED
@@ -86,6 +86,6 @@ def test_an_mpirun_that_knows_no_ipv6_is_not_started_there(
 def test_what_starts_where_the_address_is_ipv6(machines: Machines, name: str, interface: str) -> None:
     """Open MPI supports it; Hydra takes the same interface's IPv4 address."""
     world = machines.connect().world
-    world.make_plan(sys.executable, world.script(SUM), launcher=Launcher.MPI, nodes=2, interface=interface)
-    world.launch(environment=installed(name).added_to({**os.environ, "UCX_TLS": "tcp,self"}))
+    world.make_plan(sys.executable, world.write_script(SUM), launcher=Launcher.MPI, nodes=2, interface=interface)
+    world.launch(environment=install_or_skip(name).add_to({**os.environ, "UCX_TLS": "tcp,self"}))
     assert [rank.exit_code for rank in world.wait_ended(0).ranks] == [0], world.log(0) + world.log(1)

@@ -17,8 +17,8 @@ from muster_worker.contract.schema import (
     Report,
 )
 from support.agent_world import JOB, AgentWorld
-from support.edited_sources import packed
-from support.mpi_installs import Install, installed
+from support.edited_sources import pack_source
+from support.mpi_installs import Install, install_or_skip
 
 NODES, PROCS = 3, 2
 
@@ -48,14 +48,14 @@ time.sleep(60)
 def run(world: AgentWorld, mpi: Install, *command: str) -> list[Report]:
     """Return the last reports of all nodes, once node 0's mpirun has ended and the others were stopped."""
     world.make_plan(*command, launcher=Launcher.MPI, nodes=NODES, procs=PROCS)
-    world.launch(environment=mpi.added_to(os.environ))
+    world.launch(environment=mpi.add_to(os.environ))
     world.wait_ended(0)
     world.send(CommandKind.STOP, grace=2.0)
     return [world.wait_ended(node) for node in range(NODES)]
 
 
 def test_sum_over_three_nodes(world: AgentWorld, mpi: Install) -> None:
-    reports = run(world, mpi, sys.executable, world.script(SUM))
+    reports = run(world, mpi, sys.executable, world.write_script(SUM))
     ranks = [rank for report in reports for rank in report.ranks]
     ends = [(rank.rank, rank.local_rank, rank.state, rank.exit_code, rank.stopped) for rank in ranks]
     assert ends == [(rank, rank % PROCS, RankState.EXITED, 0, False) for rank in range(NODES * PROCS)]
@@ -72,7 +72,7 @@ def test_sum_over_three_nodes(world: AgentWorld, mpi: Install) -> None:
 def test_a_world_on_one_node(world: AgentWorld, name: str) -> None:
     """Open MPI 4 ends when what starts daemons on other nodes isn't there, though it has none to start."""
     world.make_plan("/bin/true", launcher=Launcher.MPI, nodes=1, procs=PROCS)
-    world.launch(environment=installed(name).added_to(os.environ))
+    world.launch(environment=install_or_skip(name).add_to(os.environ))
     assert [rank.exit_code for rank in world.wait_ended(0).ranks] == [0] * PROCS, world.log(0)
 
 
@@ -86,15 +86,15 @@ def test_a_world_on_one_node(world: AgentWorld, name: str) -> None:
 def test_neither_files_of_parameters_nor_an_image_replace_the_transport(
     world: AgentWorld, name: str, parameters: str
 ) -> None:
-    tune = world.script(parameters, "tune.conf")
+    tune = world.write_script(parameters, "tune.conf")
     world.make_plan("/bin/true", launcher=Launcher.MPI, nodes=2, procs=1, launcher_args=("--tune", tune))
-    world.launch(environment=installed(name).added_to({**os.environ, "OMPI_MCA_orte_rsh_agent": "/bin/false"}))
+    world.launch(environment=install_or_skip(name).add_to({**os.environ, "OMPI_MCA_orte_rsh_agent": "/bin/false"}))
     assert [rank.exit_code for rank in world.wait_ended(0).ranks] == [0], world.log(0)
 
 
 def test_a_world_starts_after_the_network_check(world: AgentWorld) -> None:
     world.make_plan("/bin/true", launcher=Launcher.MPI, nodes=2, procs=PROCS, network_check=True)
-    world.launch(environment=installed("openmpi5").added_to(os.environ))
+    world.launch(environment=install_or_skip("openmpi5").add_to(os.environ))
     world.wait_ended(0)
     world.send(CommandKind.STOP, grace=2.0)
     for node in range(2):
@@ -121,8 +121,8 @@ def test_a_command_in_any_language(world: AgentWorld, mpi: Install) -> None:
 def test_the_exit_code_of_a_rank(world: AgentWorld, mpi: Install) -> None:
     """It is reported at once. MPICH's mpirun may continue then: the operator doesn't wait for it."""
     script = FAIL.replace("PLACE", "world.rank == 3")
-    world.make_plan(sys.executable, world.script(script), launcher=Launcher.MPI, nodes=NODES, procs=PROCS)
-    world.launch(environment=mpi.added_to(os.environ))
+    world.make_plan(sys.executable, world.write_script(script), launcher=Launcher.MPI, nodes=NODES, procs=PROCS)
+    world.launch(environment=mpi.add_to(os.environ))
     world.wait(1, lambda report: any(rank.exit_code == 3 for rank in report.ranks))
     if mpi.name.startswith("openmpi"):
         launcher = world.wait_ended(0).launcher
@@ -139,7 +139,7 @@ def test_the_exit_code_of_a_rank(world: AgentWorld, mpi: Install) -> None:
 @pytest.mark.usefixtures("may_leave_temporary_files")
 def test_a_killed_rank_is_named(world: AgentWorld, mpi: Install) -> None:
     world.make_plan("sleep", "60", launcher=Launcher.MPI, nodes=NODES, procs=PROCS)
-    world.launch(environment=mpi.added_to(os.environ))
+    world.launch(environment=mpi.add_to(os.environ))
     live = world.wait(2, lambda report: all(rank.pid is not None for rank in report.ranks) and bool(report.ranks))
     assert live.ranks[0].pid is not None
     os.kill(live.ranks[0].pid, signal.SIGKILL)
@@ -157,7 +157,7 @@ def test_a_stop_reaches_every_rank(world: AgentWorld, mpi: Install) -> None:
     """Each rank has time to write a checkpoint, although mpirun stops too."""
     script = "trap 'sleep 1.5; echo SAVED $RANK; exit 0' TERM; echo UP; while :; do sleep 0.1; done"
     world.make_plan("/bin/sh", "-c", script, launcher=Launcher.MPI, nodes=2, procs=PROCS)
-    world.launch(environment=mpi.added_to(os.environ))
+    world.launch(environment=mpi.add_to(os.environ))
     for node in range(2):
         world.wait_said(node, "UP", PROCS)
     world.send(CommandKind.STOP, grace=10.0)
@@ -172,31 +172,31 @@ def test_a_stop_reaches_every_rank(world: AgentWorld, mpi: Install) -> None:
 def test_a_kill_leaves_nothing(world: AgentWorld, mpi: Install, kind: str, first: int) -> None:
     """Whichever node gets Kill first: the other's rank ends with their connection, before its own Kill or with it."""
     world.make_plan("/bin/sh", "-c", "trap '' TERM; echo UP; sleep 300", launcher=Launcher.MPI, nodes=2, procs=1)
-    world.launch(environment=mpi.added_to(os.environ))
+    world.launch(environment=mpi.add_to(os.environ))
     for node in range(2):
         world.wait_said(node, "UP", 1)
     word = Command(1, JOB, 1, kind)
-    world.collector.command(first, word)
+    world.collector.set_command(first, word)
     (rank,) = world.wait_ended(first).ranks
     assert (rank.signal, rank.stopped) == (9, True)
     (other,) = world.wait(1 - first, lambda report: report.ranks[0].state == RankState.EXITED).ranks
     assert (other.signal, other.stopped) == (9, False)
-    world.collector.command(1 - first, word)
+    world.collector.set_command(1 - first, word)
     world.wait_ended(1 - first)
 
 
 def test_all_ranks_on_one_node_are_no_success(world: AgentWorld) -> None:
     """Open MPI 5 does this if it gets only the settings of Open MPI 4."""
     ran = world.folder / "ran"
-    mpi = installed("openmpi5")
+    mpi = install_or_skip("openmpi5")
     world.make_plan(
         *("mpirun", "--map-by", "slot:oversubscribe", "--prtemca", "prte_default_hostfile", "none", "-np", "4"),
-        *(sys.executable, world.script(f"open({str(ran)!r}, 'w')")),
+        *(sys.executable, world.write_script(f"open({str(ran)!r}, 'w')")),
         launcher=Launcher.MPI,
         nodes=2,
         procs=2,
     )
-    world.launch(environment=mpi.added_to(os.environ))
+    world.launch(environment=mpi.add_to(os.environ))
     report = world.wait_ended(0)
     assert report.problem is not None
     assert report.problem.reason == EndReason.WORLD_SIZE_MISMATCH
@@ -236,7 +236,7 @@ def own_mpirun(mpi: Install, *rank: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("name", ["openmpi4", "openmpi5"])
 def test_an_mpirun_that_asks_for_too_much_is_heard_from_the_beginning(world: AgentWorld, name: str) -> None:
     world.make_plan("mpirun", "-np", "99", "true", launcher=Launcher.MPI)
-    world.launch(environment=installed(name).added_to(os.environ))
+    world.launch(environment=install_or_skip(name).add_to(os.environ))
     launcher = world.wait_ended(0).launcher
     assert launcher is not None
     assert launcher.last_lines[0].startswith("There are not enough slots available in the system to satisfy the 99")
@@ -246,7 +246,7 @@ def test_an_mpirun_that_asks_for_too_much_is_heard_from_the_beginning(world: Age
 def test_ranks_in_any_language_of_an_mpirun_of_the_owners_own(world: AgentWorld, name: str) -> None:
     """MPICH's mpirun can't start ranks through another program."""
     said = 'echo " I AM $RANK $LOCAL_RANK $SM_CURRENT_HOST"; test $RANK != 3 || exit 4'
-    reports = run(world, installed(name), *own_mpirun(installed(name), "/bin/sh", "-c", said))
+    reports = run(world, install_or_skip(name), *own_mpirun(install_or_skip(name), "/bin/sh", "-c", said))
     ends = {rank.rank: rank.exit_code for rank in all_ranks(reports)}
     assert ends[3] == 4
     assert " I AM 3 1 algo-2\n" in world.log(0)
@@ -265,7 +265,7 @@ def test_ranks_on_other_nodes_than_the_jobs_dont_begin(world: AgentWorld, name: 
     ran = world.folder / "ran"
     ran.mkdir()
     command = ("mpirun", "-np", str(NODES * PROCS), *mapping, "/bin/sh", "-c", f"touch {ran}/$RANK; sleep 60")
-    reports = run(world, installed(name), *command)
+    reports = run(world, install_or_skip(name), *command)
     problems = [report.problem for report in reports if report.problem is not None]
     assert problems
     assert {problem.reason for problem in problems} == {EndReason.WORLD_SIZE_MISMATCH}
@@ -275,7 +275,7 @@ def test_ranks_on_other_nodes_than_the_jobs_dont_begin(world: AgentWorld, name: 
 
 
 def test_an_mpirun_of_the_owners_own(world: AgentWorld, mpi: Install) -> None:
-    reports = run(world, mpi, *own_mpirun(mpi, sys.executable, world.script(SUM)))
+    reports = run(world, mpi, *own_mpirun(mpi, sys.executable, world.write_script(SUM)))
     ranks = all_ranks(reports)
     assert [(rank.rank, rank.exit_code, rank.reason) for rank in ranks] == [
         (rank, 0, None) for rank in range(NODES * PROCS)
@@ -301,9 +301,9 @@ parent.Disconnect()
 
 @pytest.mark.long
 def test_edited_code_runs_on_all_nodes(world: AgentWorld, mpi: Install) -> None:
-    world.script(SUM)
+    world.write_script(SUM)
     run(world, mpi, sys.executable, "train.py")
-    edited = packed({"train.py": f"{SUM}\nprint('edited in', os.getcwd(), flush=True)"})
+    edited = pack_source({"train.py": f"{SUM}\nprint('edited in', os.getcwd(), flush=True)"})
     world.send(CommandKind.START, 2, source=edited)
     world.wait(0, lambda report: report.attempt == 2 and report.phase == AgentPhase.ENDED)
     world.send(CommandKind.STOP, 2, grace=2.0)
@@ -316,8 +316,8 @@ def test_edited_code_runs_on_all_nodes(world: AgentWorld, mpi: Install) -> None:
 
 def test_processes_that_ranks_spawn_are_a_world_of_their_own(world: AgentWorld) -> None:
     """As with mpi4py.futures. Other implementations' own spawning over several nodes ends in their own errors."""
-    command = ("mpirun", "-np", str(NODES * PROCS), "--oversubscribe", sys.executable, world.script(SPAWN))
-    reports = run(world, installed("openmpi4"), *command)
+    command = ("mpirun", "-np", str(NODES * PROCS), "--oversubscribe", sys.executable, world.write_script(SPAWN))
+    reports = run(world, install_or_skip("openmpi4"), *command)
     assert [rank.exit_code for rank in all_ranks(reports)] == [0] * NODES * PROCS, world.log(0)
     assert [report.problem for report in reports] == [None] * NODES
     assert " SPAWNED 0 of 1\n" in world.log(0)

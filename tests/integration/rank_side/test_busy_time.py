@@ -76,7 +76,7 @@ def test_only_the_slow_rank_is_busy_for_long(agent: Agent, name: str) -> None:
             MASTER_ADDR="127.0.0.1",
             MASTER_PORT=str(port),
         )
-    agent.until(lambda: len(agent.heard) == 2 and all(heard.progress.busy_seconds for heard in agent.heard))
+    agent.wait_until(lambda: len(agent.heard) == 2 and all(heard.progress.busy_seconds for heard in agent.heard))
     busy = {heard.hello.rank: heard.progress.busy_seconds or 0.0 for heard in agent.heard}
     assert busy[1] >= 0.4
     assert busy[1] > 1.5 * busy[0]
@@ -115,6 +115,6 @@ for _ in range(3):
 print(torch._dynamo.utils.counters["stats"]["unique_graphs"])
 """
     (agent.folder / "train.py").write_text(script)
-    heard = agent.rank(sys.executable, "train.py")
+    heard = agent.run_rank(sys.executable, "train.py")
     assert (heard.errors, heard.text) == ("", "1\nexpected\n1\n")
     assert heard.progress.step == 8

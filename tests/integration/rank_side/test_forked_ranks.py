@@ -79,7 +79,7 @@ def fork_server(agent: Agent) -> Iterator[Callable[..., int]]:
     def start(python: str = sys.executable, *options: str, torch: str = TORCH, **more: str) -> int:
         if not (agent.folder / "modules").exists():
             (agent.folder / "torch.py").write_text(torch)
-        variables = {name: value for name, value in agent.environment(**more).items() if name != "MUSTER_RUN_DIR"}
+        variables = {name: value for name, value in agent.make_environment(**more).items() if name != "MUSTER_RUN_DIR"}
         parsed = PythonCommand(python, options, "train.py", "")
         environment = add_hook(variables, str(agent.archive), SCOPE_RANK)
         with chdir(agent.folder):
@@ -110,13 +110,13 @@ def _server(agent: Agent) -> dict[str, str]:
 
 
 def _rank(agent: Agent, *command: str, **more: str) -> Heard:
-    return agent.rank(*command, **_variables(agent, **more), **_server(agent))
+    return agent.run_rank(*command, **_variables(agent, **more), **_server(agent))
 
 
 def _start(agent: Agent, *command: str) -> "subprocess.Popen[bytes]":
     variables = _variables(agent, RANK="3", LOCAL_RANK="1", **{FORK_SERVER: _socket(agent)})
     wrapped = [sys.executable, "-I", "-S", str(agent.archive), "rank", "--", *command]
-    return agent.spawn(wrapped, agent.environment(**variables))
+    return agent.spawn(wrapped, agent.make_environment(**variables))
 
 
 def _forked(agent: Agent, *command: str, **more: str) -> Heard:
@@ -139,7 +139,7 @@ def test_a_script_sees_what_it_sees_without_a_fork_server(
 ) -> None:
     command = (python, *options, _script(agent, PROBE), "--epochs", "", "ä b")
     (agent.folder / "torch.py").write_text(TORCH)
-    plain = agent.rank(*command, **_variables(agent, **more))
+    plain = agent.run_rank(*command, **_variables(agent, **more))
     fork_server(python, *options, **_variables(agent, **more))
     forked = _forked(agent, *command, **more)
     assert (plain.errors, forked.errors) == ("", "")
@@ -176,7 +176,7 @@ def test_python_without_the_script_s_folder_keeps_the_user_s_folders(
 def test_a_program_ends_as_without_a_fork_server(agent: Agent, fork_server: Callable[..., int], text: str) -> None:
     command = (sys.executable, _script(agent, text))
     (agent.folder / "torch.py").write_text(TORCH)
-    plain = agent.rank(*command, **_variables(agent))
+    plain = agent.run_rank(*command, **_variables(agent))
     fork_server(**_variables(agent))
     forked = _forked(agent, *command)
     assert (forked.text, forked.errors) == (plain.text, plain.errors)
@@ -253,7 +253,9 @@ def test_a_module_of_the_user_s_is_not_taken_for_another(
     (agent.folder / "scripts" / "train.py").write_text("import torch; print(torch.colorsys.__file__)")
     more = {"PYTHONPATH": str(agent.folder / "modules")}
     fork_server(**more)
-    plain, forked = (agent.rank(sys.executable, "scripts/train.py", **more, **each) for each in ({}, _server(agent)))
+    plain, forked = (
+        agent.run_rank(sys.executable, "scripts/train.py", **more, **each) for each in ({}, _server(agent))
+    )
     assert forked.text == plain.text
     assert (forked.started.not_forked is None) == is_forked
 
@@ -277,7 +279,7 @@ def test_code_in_another_folder_than_the_fork_server_s_is_forked_if_no_import_ha
     fork_server(PYTHONPATH=f"{agent.folder}/own:{agent.folder}/modules")
     more = {"PYTHONPATH": f"{agent.folder}/edited:{agent.folder}/modules"}
     command = (sys.executable, str(agent.folder / "edited" / "scripts" / "train.py"))
-    plain, forked = (agent.rank(*command, **more, **each) for each in ({}, _server(agent)))
+    plain, forked = (agent.run_rank(*command, **more, **each) for each in ({}, _server(agent)))
     assert forked.text == plain.text
     assert plain.text.startswith("edited ")
     assert (forked.started.not_forked is None) == is_forked
@@ -332,8 +334,8 @@ from muster_worker.rank import wrapper
 wrapper.main(["--", {sys.executable!r}, {_script(agent, "print('trains')")!r}])
 """
     variables = _variables(agent, RANK="3", LOCAL_RANK="1", **{FORK_SERVER: _socket(agent)})
-    agent.spawn([sys.executable, "-c", asks_for_other_cpus], agent.environment(**variables))
-    heard = agent.until(lambda: bool(agent.heard) and agent.heard[-1].over)
+    agent.spawn([sys.executable, "-c", asks_for_other_cpus], agent.make_environment(**variables))
+    heard = agent.wait_until(lambda: bool(agent.heard) and agent.heard[-1].is_over)
     assert "OSError" in (heard.started.not_forked or "")
     assert (heard.text, _end(heard)) == ("trains\n", (0, None))
 
@@ -359,9 +361,9 @@ while True:
 """
     fork_server(**_variables(agent))
     wrapper = _start(agent, sys.executable, _script(agent, text))
-    agent.until_says("up")
+    agent.wait_for_output("up")
     wrapper.send_signal(number)
-    heard = agent.until(lambda: agent.heard[-1].over)
+    heard = agent.wait_until(lambda: agent.heard[-1].is_over)
     assert _end(heard) == (5, None)
     assert wrapper.wait() == 5
 
@@ -384,9 +386,9 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     fork_server(**_variables(agent))
     wrapper = _start(agent, sys.executable, _script(agent, text))
-    agent.until_says("up")
+    agent.wait_for_output("up")
     os.killpg(wrapper.pid, signal.SIGTERM)
-    assert _end(agent.until(lambda: agent.heard[-1].over)) == (6, None)
+    assert _end(agent.wait_until(lambda: agent.heard[-1].is_over)) == (6, None)
 
 
 def test_a_rank_can_signal_its_own_group(agent: Agent, fork_server: Callable[..., int]) -> None:
@@ -405,10 +407,10 @@ def test_a_killed_rank_or_wrapper_leaves_nothing(agent: Agent, fork_server: Call
     fork_server(**_variables(agent))
     text = "import time, torch; print('up', flush=True); time.sleep(99)"
     wrapper = _start(agent, sys.executable, _script(agent, text))
-    heard = agent.until_says("up")
+    heard = agent.wait_for_output("up")
     rank = heard.started.pid
     os.kill(wrapper.pid if victim == "wrapper" else rank, signal.SIGKILL)
-    heard = agent.until(lambda: agent.heard[-1].over)
+    heard = agent.wait_until(lambda: agent.heard[-1].is_over)
     if victim == "rank":
         assert _end(heard) == (None, signal.SIGKILL)
     assert wrapper.wait() == -signal.SIGKILL
@@ -419,9 +421,9 @@ def test_a_rank_that_waits_for_the_import_ends_by_a_signal(agent: Agent, fork_se
     fork_server(torch="import time; time.sleep(99)", **_variables(agent))
     command = (sys.executable, _script(agent, "import torch"))
     wrapper = _start(agent, *command)
-    agent.until(lambda: bool(agent.heard))
+    agent.wait_until(lambda: bool(agent.heard))
     wrapper.terminate()
-    heard = agent.until(lambda: agent.heard[-1].over)
+    heard = agent.wait_until(lambda: agent.heard[-1].is_over)
     assert _end(heard) == (None, signal.SIGTERM)
     assert wrapper.wait() == -signal.SIGTERM
 
@@ -432,14 +434,14 @@ def test_a_rank_that_waits_for_the_import_ignores_what_its_launcher_ignored(
     wait = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)"
     fork_server(torch=f"{TORCH}\n{wait}", **_variables(agent))
     wrapped = [sys.executable, "-I", "-S", str(agent.archive), "rank", "--", sys.executable]
-    variables = agent.environment(RANK="3", LOCAL_RANK="1", **_variables(agent), **_server(agent))
+    variables = agent.make_environment(RANK="3", LOCAL_RANK="1", **_variables(agent), **_server(agent))
     line = ["bash", "-c", 'trap "" HUP; exec "$@"', "bash", *wrapped, _script(agent, "import torch; print('trains')")]
     wrapper = agent.spawn(line, variables)
-    agent.until(lambda: bool(agent.heard))
+    agent.wait_until(lambda: bool(agent.heard))
     wrapper.send_signal(signal.SIGHUP)
     time.sleep(0.2)
     (agent.folder / "go").touch()
-    heard = agent.until(lambda: agent.heard[-1].over)
+    heard = agent.wait_until(lambda: agent.heard[-1].is_over)
     assert (heard.text, _end(heard)) == ("trains\n", (0, None))
 
 
@@ -465,7 +467,7 @@ print(sorted(os.sched_getaffinity(0)), os.umask(0o22) == 0o27)
     reader, writer = os.pipe()
     os.write(writer, b"from the launcher")
     os.close(writer)
-    variables = agent.environment(RANK="3", LOCAL_RANK="1", SM_PIPE=str(reader), **_variables(agent))
+    variables = agent.make_environment(RANK="3", LOCAL_RANK="1", SM_PIPE=str(reader), **_variables(agent))
     script = str(agent.folder / "train.py")
     wrapped = [sys.executable, "-I", "-S", str(agent.archive), "rank", "--", sys.executable, script]
     line = 'ulimit -n 200; umask 027; exec taskset -c 0 "$@"'
@@ -480,7 +482,7 @@ print(sorted(os.sched_getaffinity(0)), os.umask(0o22) == 0o27)
     )
     os.close(reader)
     agent.processes.append(process)
-    heard = agent.until(lambda: bool(agent.heard) and agent.heard[-1].over)
+    heard = agent.wait_until(lambda: bool(agent.heard) and agent.heard[-1].is_over)
     assert (heard.errors, heard.started.not_forked) == ("", None)
     assert heard.text.splitlines() == [f"from the launcher {other} 200", "[0] True"]
 
@@ -494,9 +496,9 @@ def test_a_rank_has_descriptors_up_to_its_limit(
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (60, 60))
     script = _script(agent, "import os, torch; os.fstat(63); print('trains')")
     wrapped = [sys.executable, "-I", "-S", str(agent.archive), "rank", "--", sys.executable, script]
-    variables = agent.environment(RANK="3", LOCAL_RANK="1", **_variables(agent), **{FORK_SERVER: _socket(agent)})
+    variables = agent.make_environment(RANK="3", LOCAL_RANK="1", **_variables(agent), **{FORK_SERVER: _socket(agent)})
     agent.spawn(["bash", "-c", 'exec 63</dev/null; ulimit -Sn 64; exec "$@"', "bash", *wrapped], variables)
-    heard = agent.until(lambda: bool(agent.heard) and agent.heard[-1].over)
+    heard = agent.wait_until(lambda: bool(agent.heard) and agent.heard[-1].is_over)
     assert (heard.text, heard.errors, _end(heard)) == ("trains\n", "", (0, None))
     assert (heard.started.not_forked is None) == is_forked
 
@@ -516,7 +518,7 @@ print("up", flush=True)
 signal.pause()
 """
     command = [sys.executable, "-I", "-S", str(agent.archive), "launcher", _socket(agent), "--", sys.executable]
-    launcher = agent.spawn([*command, _script(agent, text)], agent.environment())
+    launcher = agent.spawn([*command, _script(agent, text)], agent.make_environment())
     assert launcher.stdout is not None
     assert launcher.stdout.readline() == b"up\n"
     launcher.terminate()
@@ -526,7 +528,7 @@ signal.pause()
 def test_a_launcher_that_the_fork_server_refuses_starts_plainly(agent: Agent, fork_server: Callable[..., int]) -> None:
     fork_server(**_variables(agent))
     command = [sys.executable, "-I", "-S", str(agent.archive), "launcher", _socket(agent), "--", sys.executable]
-    launcher = agent.spawn([*command, _script(agent, "print('launches')")], agent.environment(OMP_NUM_THREADS="3"))
+    launcher = agent.spawn([*command, _script(agent, "print('launches')")], agent.make_environment(OMP_NUM_THREADS="3"))
     out, errors = launcher.communicate()
     assert (launcher.returncode, out) == (0, b"launches\n")
     assert b"OMP_NUM_THREADS differs" in errors

@@ -85,7 +85,7 @@ def _start(agent: Agent, way: str, *command: str) -> "subprocess.Popen[bytes]":
 
 
 def _start_wrapper(agent: Agent, way: str, *arguments: str) -> "subprocess.Popen[bytes]":
-    environment = agent.environment(RANK="3", LOCAL_RANK="1", SECRET="of the agent", MARK="é")
+    environment = agent.make_environment(RANK="3", LOCAL_RANK="1", SECRET="of the agent", MARK="é")
     environment["PYTHONPATH"] = str(Path(muster_worker.__file__).parents[1])
     line = (sys.executable, "-I", "-S", str(agent.archive), *arguments)
     return agent.spawn([sys.executable, "-c", FORKER, way, *line], environment)
@@ -94,7 +94,7 @@ def _start_wrapper(agent: Agent, way: str, *arguments: str) -> "subprocess.Popen
 def _run(agent: Agent, way: str, *command: str) -> Heard:
     count = len(agent.heard)
     _start(agent, way, *command)
-    return agent.until(lambda: len(agent.heard) > count and agent.heard[-1].over)
+    return agent.wait_until(lambda: len(agent.heard) > count and agent.heard[-1].is_over)
 
 
 def test_a_rank_sees_what_it_sees_with_a_wrapper_of_its_own(agent: Agent) -> None:
@@ -126,22 +126,22 @@ def test_a_signal_to_the_wrapper_is_none_of_the_agent_s(agent: Agent) -> None:
     process = _start(agent, "fork", sys.executable, "-c", STOPPABLE)
     assert process.stdout is not None
     wrapper = int(process.stdout.readline())
-    agent.until_says("ready")
+    agent.wait_for_output("ready")
     os.killpg(wrapper, signal.SIGTERM)
     assert process.wait() == 3
-    assert agent.until(lambda: agent.heard[-1].over).text == "ready\nstopped\n"
+    assert agent.wait_until(lambda: agent.heard[-1].is_over).text == "ready\nstopped\n"
 
 
 def test_the_rank_dies_with_the_agent(agent: Agent) -> None:
     process = _start(agent, "fork", "sh", "-c", "echo ready; exec sleep 600")
-    heard = agent.until_says("ready")
+    heard = agent.wait_for_output("ready")
     process.kill()
-    agent.until(lambda: heard.over)
+    agent.wait_until(lambda: heard.is_over)
 
 
 def test_what_the_wrapper_can_t_do_is_on_its_standard_error(agent: Agent) -> None:
     line = (sys.executable, "-I", "-S", str(agent.archive), "rank", "no separator")
-    environment = {**agent.environment(), "PYTHONPATH": str(Path(muster_worker.__file__).parents[1])}
+    environment = {**agent.make_environment(), "PYTHONPATH": str(Path(muster_worker.__file__).parents[1])}
     process = agent.spawn([sys.executable, "-c", FORKER, "fork", *line], environment)
     _, errors = process.communicate()
     assert process.returncode == 1

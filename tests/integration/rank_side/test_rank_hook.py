@@ -32,10 +32,10 @@ def _script(agent: Agent, text: str, name: str = "train.py") -> str:
 
 def _both(agent: Agent, command: list[str], **more: str) -> tuple[tuple[str, str], tuple[str, str]]:
     """(output, errors) of a command as a rank, and without muster."""
-    heard = agent.rank(*command, **more)
+    heard = agent.run_rank(*command, **more)
     plain = subprocess.run(
         command,
-        env={**agent.environment(), "RANK": "3", "LOCAL_RANK": "1", **more},
+        env={**agent.make_environment(), "RANK": "3", "LOCAL_RANK": "1", **more},
         cwd=agent.folder,
         capture_output=True,
         text=True,
@@ -80,7 +80,7 @@ def test_pythons_too_old_for_the_hook_run_without_it(agent: Agent, version: str)
         pytest.skip(f"there is no Python {version} here")
     (agent.folder / "sitecustomize.py").write_text("print('mine')")
     program = ["-c", "import sitecustomize; print(sitecustomize.__file__)"]
-    heard = agent.rank(python, *program, PYTHONPATH=str(agent.folder))
+    heard = agent.run_rank(python, *program, PYTHONPATH=str(agent.folder))
     assert heard.text.startswith(f"mine\n{agent.folder}/sitecustomize.py")
     assert heard.errors == ""
     assert progress.find_no_step_reason(heard.progress, [python, *program]) == "NotHooked"
@@ -98,7 +98,7 @@ def test_the_sitecustomize_is_written_for_any_python() -> None:
 @pytest.mark.parametrize("python", PYTHONS)
 def test_report_reaches_the_agent(agent: Agent, python: str) -> None:
     script = "import muster_worker\nmuster_worker.report(4)\nmuster_worker.report(loss=0.5, acc=1)\n"
-    seen = agent.rank(python, _script(agent, script + "muster_worker.report(step=5, loss=float('nan'))")).progress
+    seen = agent.run_rank(python, _script(agent, script + "muster_worker.report(step=5, loss=float('nan'))")).progress
     assert (seen.step, dict(seen.metrics)) == (5, {"loss": 0.5, "acc": 1.0})
     assert seen.reported_at is not None
 
@@ -110,7 +110,7 @@ muster_worker.report(1, good=1)
 for number in range(200):
     muster_worker.report(2, **{f"metric_{number}" + "x" * 40: 1.0})
 """
-    heard = agent.rank(sys.executable, _script(agent, script))
+    heard = agent.run_rank(sys.executable, _script(agent, script))
     assert heard.errors == ""
     assert heard.progress.is_report_full
     assert heard.progress.metrics["good"] == 1.0
@@ -130,7 +130,7 @@ if pid == 0:
 assert os.waitpid(pid, 0)[1] == 0
 assert not muster_worker.stopping()
 """
-    heard = agent.rank(python, _script(agent, script))
+    heard = agent.run_rank(python, _script(agent, script))
     assert heard.errors == ""
     assert heard.progress.stopping_calls == 2
 
@@ -164,7 +164,7 @@ if __name__ == "__main__":
     print("done")
 """
     other = "try:\n    import muster_worker\nexcept ImportError:\n    pass\nelse:\n    muster_worker.report(step=99)"
-    heard = agent.rank(python, "-Wignore", _script(agent, script), OTHER=_script(agent, other, "other.py"))
+    heard = agent.run_rank(python, "-Wignore", _script(agent, script), OTHER=_script(agent, other, "other.py"))
     assert (heard.text, heard.errors) == ("done\n", "")
     assert heard.progress.step == 1
     assert heard.progress.pid == heard.started.pid
@@ -173,7 +173,7 @@ if __name__ == "__main__":
 def test_the_next_python_takes_a_dead_one_s_place(agent: Agent) -> None:
     first = _script(agent, REPORT.format(step=50), "prepare.py")
     second = _script(agent, REPORT.format(step=2) + "import os; print(os.getpid())", "train.py")
-    heard = agent.rank("sh", "-c", f"{sys.executable} {first} && {sys.executable} {second}")
+    heard = agent.run_rank("sh", "-c", f"{sys.executable} {first} && {sys.executable} {second}")
     assert heard.progress.step == 2
     assert heard.progress.pid == int(heard.text)
 
@@ -187,11 +187,11 @@ def test_a_second_python_beside_a_living_one_is_not_the_rank(agent: Agent) -> No
     )
     os.mkfifo(agent.folder / "go")
     agent.start("sh", "-c", shell)
-    agent.until_says("one\n")
+    agent.wait_for_output("one\n")
     with (agent.folder / "go").open("w") as go:
         go.write("\n")
-    assert agent.until_says("two\n").progress.step == 1
-    agent.until(lambda: agent.heard[0].over)
+    assert agent.wait_for_output("two\n").progress.step == 1
+    agent.wait_until(lambda: agent.heard[0].is_over)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_a_rank_without_steps_says_why(agent: Agent, command: list[str], reason:
     if command == ["sh"]:
         text = "echo ready; while :; do sleep 0.01; done"
     agent.start(*command, _script(agent, text))
-    heard = agent.until_says("ready\n")
+    heard = agent.wait_for_output("ready\n")
     arguments = Path(f"/proc/{heard.started.pid}/cmdline").read_text().split("\0")[:-1]
     assert progress.find_no_step_reason(heard.progress, arguments) == reason
 
@@ -234,9 +234,9 @@ sys.exit(3 + int(os.environ['LOCAL_RANK']))
     command = [sys.executable, _script(agent, launcher, "launch.py")]
     agent.spawn(
         [sys.executable, "-I", "-S", str(agent.archive), "rank", "--", *command],
-        agent.environment(MUSTER_RANK="2", MUSTER_LOCAL_RANK="0"),
+        agent.make_environment(MUSTER_RANK="2", MUSTER_LOCAL_RANK="0"),
     )
-    agent.until(lambda: len(agent.heard) == 3 and all(heard.over for heard in agent.heard))
+    agent.wait_until(lambda: len(agent.heard) == 3 and all(heard.is_over for heard in agent.heard))
     node, first, second = agent.heard
     assert [(heard.hello.rank, heard.hello.local_rank, heard.hello.role) for heard in agent.heard] == [
         (2, 0, "wrapper"),

@@ -116,7 +116,7 @@ IN_SHORT = {"one optimizer"}
 def test_steps_are_counted(agent: Agent, name: str) -> None:
     text, expected = PROGRAMS[name]
     (agent.folder / "train.py").write_text(START + text)
-    heard = agent.rank(sys.executable, "train.py")
+    heard = agent.run_rank(sys.executable, "train.py")
     assert heard.errors == ""
     seen = heard.progress
     assert seen.step in expected
@@ -134,7 +134,7 @@ print(type(spec.loader).__name__, type(module.__loader__).__name__, vars(module.
 print(module.__spec__.loader is module.__loader__, len(inspect.getsource(module.Optimizer)) > 1000)
 """
     (agent.folder / "train.py").write_text(script)
-    assert agent.rank(sys.executable, "train.py").text == (
+    assert agent.run_rank(sys.executable, "train.py").text == (
         "SourceFileLoader SourceFileLoader dict_keys(['name', 'path'])\nTrue True\n"
     )
 
@@ -144,7 +144,7 @@ def test_a_torch_without_step_hooks_says_so(agent: Agent) -> None:
     package.mkdir(parents=True)
     for name in ("../__init__.py", "__init__.py", "optimizer.py"):
         (package / name).touch()
-    heard = agent.rank(sys.executable, "-c", "import torch.optim.optimizer", PYTHONPATH=str(agent.folder))
+    heard = agent.run_rank(sys.executable, "-c", "import torch.optim.optimizer", PYTHONPATH=str(agent.folder))
     assert (heard.errors, heard.progress.step) == ("", None)
     assert heard.progress.flags == 1 | 4
 
@@ -165,7 +165,7 @@ def _gang(agent: Agent, script: str) -> dict[int, Heard]:
             MASTER_PORT=str(port),
             OMP_NUM_THREADS="1",
         )
-    agent.until(lambda: len(agent.heard) == 2 and all("ready\n" in heard.text for heard in agent.heard))
+    agent.wait_until(lambda: len(agent.heard) == 2 and all("ready\n" in heard.text for heard in agent.heard))
     return {heard.hello.rank: heard for heard in agent.heard}
 
 
@@ -178,7 +178,7 @@ def _activities(agent: Agent, ranks: dict[int, Heard], wanted: dict[int, str]) -
         visited.update({rank: activity.describe_dump(dump) for rank, dump in dumps.items()})
         return visited == wanted
 
-    agent.until(as_wanted)
+    agent.wait_until(as_wanted)
     return visited
 
 
@@ -222,7 +222,7 @@ if __name__ == "__main__":
 """
     (agent.folder / "train.py").write_text(script)
     agent.start(sys.executable, "train.py")
-    heard = agent.until_says("ready\n")
+    heard = agent.wait_for_output("ready\n")
     assert _activities(agent, {3: heard}, {3: "loading data"}) == {3: "loading data"}
 
 
@@ -235,11 +235,11 @@ while True: signal.pause()
 """
     (agent.folder / "train.py").write_text(script)
     agent.start(sys.executable, "train.py")
-    heard = agent.until_says("ready\n")
+    heard = agent.wait_for_output("ready\n")
     assert stack_dump.capture_stack_dumps({3: heard.hello.progress}, 0.3) == {}
     assert heard.text == "ready\n"
     os.kill(heard.started.pid, signal.SIGRTMIN + 5)
-    agent.until_says("mine\n")
+    agent.wait_for_output("mine\n")
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ while True: signal.pause()
 def test_a_program_that_took_the_means_away_is_left_alone(agent: Agent, program: str) -> None:
     (agent.folder / "train.py").write_text(f"{program}\nimport time\nprint('ready', flush=True)\ntime.sleep(600)")
     agent.start(sys.executable, "-X", "faulthandler", "train.py")
-    heard = agent.until_says("ready\n")
+    heard = agent.wait_for_output("ready\n")
     assert stack_dump.capture_stack_dumps({3: heard.hello.progress}, 0.3) == {}
     assert agent.processes[0].poll() is None
     assert not (agent.folder / "other").exists() or (agent.folder / "other").read_bytes() == b""
@@ -270,9 +270,9 @@ def test_torchrun_s_ranks_are_seen_through_python_exec(agent: Agent) -> None:
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
     agent.spawn(
         [*wrapper, *torchrun, "train.py"],
-        agent.environment(MUSTER_RANK="0", MUSTER_LOCAL_RANK="0", PYTHON_EXEC=shim, OMP_NUM_THREADS="1"),
+        agent.make_environment(MUSTER_RANK="0", MUSTER_LOCAL_RANK="0", PYTHON_EXEC=shim, OMP_NUM_THREADS="1"),
     )
-    agent.until(lambda: len(agent.heard) == 3 and all(heard.over for heard in agent.heard))
+    agent.wait_until(lambda: len(agent.heard) == 3 and all(heard.is_over for heard in agent.heard))
     assert agent.processes[0].wait() == 0
     node, *ranks = agent.heard
     assert node.progress.step in (0, None)

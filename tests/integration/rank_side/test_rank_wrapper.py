@@ -24,7 +24,7 @@ def _alive(pid: int) -> bool:
 @pytest.mark.parametrize("python", PYTHONS)
 def test_start_and_end_reach_the_agent_and_the_launcher(agent: Agent, python: str) -> None:
     before = time.monotonic()
-    heard = agent.rank("sh", "-c", "echo out; echo err >&2; exit 7", python=python)
+    heard = agent.run_rank("sh", "-c", "echo out; echo err >&2; exit 7", python=python)
     hello, started, ended = heard.messages
     assert isinstance(hello, link.HelloMessage)
     assert (hello.rank, hello.local_rank, hello.pid, hello.role) == (3, 1, agent.processes[0].pid, "wrapper")
@@ -39,7 +39,7 @@ def test_start_and_end_reach_the_agent_and_the_launcher(agent: Agent, python: st
 
 @pytest.mark.parametrize("code", [0, 1, 126, 127, 137, 255])
 def test_exit_codes(agent: Agent, code: int) -> None:
-    last = agent.rank("sh", "-c", f"exit {code}").last
+    last = agent.run_rank("sh", "-c", f"exit {code}").last
     assert isinstance(last, link.EndedMessage)
     assert last.exit_code == code
     assert agent.processes[0].wait() == code
@@ -47,7 +47,7 @@ def test_exit_codes(agent: Agent, code: int) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGTERM, signal.SIGPIPE, 34])
 def test_the_wrapper_dies_by_the_rank_s_signal_and_leaves_no_core(agent: Agent, number: int) -> None:
-    last = agent.rank("sh", "-c", f"kill -{int(number)} $$").last
+    last = agent.run_rank("sh", "-c", f"kill -{int(number)} $$").last
     assert isinstance(last, link.EndedMessage)
     assert (last.exit_code, last.signal) == (None, number)
     assert agent.processes[0].wait() == -number
@@ -55,7 +55,7 @@ def test_the_wrapper_dies_by_the_rank_s_signal_and_leaves_no_core(agent: Agent, 
 
 
 def test_os_exit_in_a_python_rank(agent: Agent) -> None:
-    last = agent.rank(sys.executable, "-c", "import os; print('there', flush=True); os._exit(9)").last
+    last = agent.run_rank(sys.executable, "-c", "import os; print('there', flush=True); os._exit(9)").last
     assert isinstance(last, link.EndedMessage)
     assert last.exit_code == 9
     assert agent.heard[0].text == "there\n"
@@ -83,7 +83,7 @@ def test_a_command_that_cannot_run(agent: Agent, command: list[str], reason: str
         (agent.folder / name).write_text(text)
         (agent.folder / name).chmod(mode)
     (agent.folder / "folder").mkdir()
-    refused = agent.rank(*command).last
+    refused = agent.run_rank(*command).last
     assert isinstance(refused, link.RefusedMessage)
     assert refused.reason == reason
     assert [word for word in words if word not in refused.message] == []
@@ -96,7 +96,7 @@ def test_path_is_searched_as_a_shell_does(agent: Agent) -> None:
         (agent.folder / name / "train").write_text("#!/bin/sh\necho $0 $1\n")
         (agent.folder / name / "train").chmod(mode)
     path = f"{agent.folder}/none:{agent.folder}/one:{agent.folder}/two:{os.environ['PATH']}"
-    heard = agent.rank("train", "a b", PATH=path)
+    heard = agent.run_rank("train", "a b", PATH=path)
     assert heard.text == f"{agent.folder}/two/train a b\n"
 
 
@@ -111,8 +111,8 @@ print([line.split()[1] for line in open('/proc/self/status') if line.startswith(
     cpu = min(os.sched_getaffinity(0))
     wrapped = ["taskset", "-c", str(cpu), sys.executable, "-I", "-S", str(agent.archive), "rank", "--"]
     command = [sys.executable, "-S", "-c", script]  # without site there is no hook
-    agent.spawn([*wrapped, *command], agent.environment(RANK="3", LOCAL_RANK="1"))
-    heard = agent.until(lambda: len(agent.heard) > 0 and agent.heard[0].over)
+    agent.spawn([*wrapped, *command], agent.make_environment(RANK="3", LOCAL_RANK="1"))
+    heard = agent.wait_until(lambda: len(agent.heard) > 0 and agent.heard[0].is_over)
     plain = subprocess.run(command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     first, *rest = heard.text.splitlines()
     assert first == f"True [{cpu}] {agent.folder} ''"
@@ -120,10 +120,10 @@ print([line.split()[1] for line in open('/proc/self/status') if line.startswith(
 
 
 def test_the_c_locale_leaves_no_variable_behind(agent: Agent) -> None:
-    environment = {name: value for name, value in agent.environment().items() if name != "LANG"}
+    environment = {name: value for name, value in agent.make_environment().items() if name != "LANG"}
     command = [sys.executable, "-I", "-S", str(agent.archive), "rank", "--", "env"]
     agent.spawn(command, {**environment, "RANK": "0", "LOCAL_RANK": "0"})
-    heard = agent.until(lambda: len(agent.heard) > 0 and agent.heard[0].over)
+    heard = agent.wait_until(lambda: len(agent.heard) > 0 and agent.heard[0].is_over)
     names = {line.partition("=")[0] for line in heard.text.splitlines()}
     assert names - set(environment) == {"RANK", "LOCAL_RANK", "MUSTER_HOOK", "MUSTER_PROGRESS", "PYTHONPATH"}
 
@@ -136,11 +136,11 @@ COUNTING = "trap 'echo term' TERM; trap 'echo int' INT; trap 'echo usr1' USR1; e
 )
 def test_a_signal_to_the_group_comes_once(agent: Agent, name: str, number: signal.Signals) -> None:
     wrapper = agent.start("sh", "-c", COUNTING)
-    agent.until_says("ready\n")
+    agent.wait_for_output("ready\n")
     os.killpg(wrapper.pid, number)
-    heard = agent.until_says(f"{name}\n")
+    heard = agent.wait_for_output(f"{name}\n")
     os.killpg(wrapper.pid, signal.SIGUSR1)  # all earlier data is there before this message
-    agent.until(lambda: heard.text.count("usr1") == 1 + (name == "usr1"))
+    agent.wait_until(lambda: heard.text.count("usr1") == 1 + (name == "usr1"))
     assert heard.text.count(name) == 1 + (name == "usr1")
     assert wrapper.poll() is None
     os.kill(heard.started.pid, signal.SIGKILL)
@@ -152,9 +152,9 @@ def test_a_signal_to_the_group_comes_once(agent: Agent, name: str, number: signa
 )
 def test_a_wrapper_that_leads_no_group_passes_signals_on(agent: Agent, name: str, number: signal.Signals) -> None:
     wrapper = agent.start("sh", "-c", COUNTING, leads_group=False)
-    agent.until_says("ready\n")
+    agent.wait_for_output("ready\n")
     os.kill(wrapper.pid, number)
-    heard = agent.until_says(f"{name}\n")
+    heard = agent.wait_for_output(f"{name}\n")
     assert wrapper.poll() is None
     os.kill(heard.started.pid, signal.SIGKILL)
     assert wrapper.wait() == -9
@@ -162,21 +162,21 @@ def test_a_wrapper_that_leads_no_group_passes_signals_on(agent: Agent, name: str
 
 def test_a_rank_that_ignores_sigterm_keeps_its_wrapper(agent: Agent) -> None:
     wrapper = agent.start("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.01; done")
-    heard = agent.until_says("ready\n")
+    heard = agent.wait_for_output("ready\n")
     os.killpg(wrapper.pid, signal.SIGTERM)
     os.killpg(wrapper.pid, signal.SIGCONT)
     assert wrapper.poll() is None
     os.killpg(wrapper.pid, signal.SIGKILL)
-    agent.until(lambda: heard.over)
-    agent.until(lambda: not _alive(heard.started.pid))  # its descriptors are closed a little before it exits
+    agent.wait_until(lambda: heard.is_over)
+    agent.wait_until(lambda: not _alive(heard.started.pid))  # its descriptors are closed a little before it exits
     assert not isinstance(heard.last, link.EndedMessage)
 
 
 def test_the_rank_dies_with_its_wrapper(agent: Agent) -> None:
     wrapper = agent.start("sleep", "600")
-    agent.until(lambda: len(agent.heard) > 0 and len(agent.heard[0].messages) == 2)
+    agent.wait_until(lambda: len(agent.heard) > 0 and len(agent.heard[0].messages) == 2)
     os.kill(wrapper.pid, signal.SIGKILL)
-    heard = agent.until(lambda: agent.heard[0].over)  # the pipes are closed: the rank has ended
+    heard = agent.wait_until(lambda: agent.heard[0].is_over)  # the pipes are closed: the rank has ended
     assert isinstance(heard.last, link.StartedMessage)
 
 
@@ -184,11 +184,11 @@ def test_the_wrapper_dies_with_its_launcher(agent: Agent) -> None:
     command = [sys.executable, "-I", "-S", str(agent.archive), "rank", "--", "sleep", "600"]
     launcher = agent.spawn(
         [sys.executable, "-c", f"import subprocess; subprocess.run({command!r})"],
-        agent.environment(RANK="0", LOCAL_RANK="0"),
+        agent.make_environment(RANK="0", LOCAL_RANK="0"),
     )
-    agent.until(lambda: len(agent.heard) > 0 and len(agent.heard[0].messages) == 2)
+    agent.wait_until(lambda: len(agent.heard) > 0 and len(agent.heard[0].messages) == 2)
     os.kill(launcher.pid, signal.SIGKILL)
-    agent.until(lambda: agent.heard[0].over)
+    agent.wait_until(lambda: agent.heard[0].is_over)
 
 
 def test_without_an_agent_the_command_runs_all_the_same(agent: Agent) -> None:
@@ -218,12 +218,12 @@ def test_a_rank_that_is_no_number_is_not_reported(agent: Agent, rank: str, local
 
 def test_a_node_s_command_is_a_rank_without_having_one(agent: Agent) -> None:
     command = [sys.executable, "-I", "-S", str(agent.archive), "rank", "--", "sh", "-c", "echo [$RANK]"]
-    agent.spawn(command, agent.environment(MUSTER_RANK="5", MUSTER_LOCAL_RANK="0"))
-    heard = agent.until(lambda: len(agent.heard) > 0 and agent.heard[0].over)
+    agent.spawn(command, agent.make_environment(MUSTER_RANK="5", MUSTER_LOCAL_RANK="0"))
+    heard = agent.wait_until(lambda: len(agent.heard) > 0 and agent.heard[0].is_over)
     assert (heard.hello.rank, heard.hello.local_rank, heard.text) == (5, 0, "[]\n")
 
 
 def test_output_without_newline_and_bad_utf8_comes_as_it_is(agent: Agent) -> None:
     script = "import sys; sys.stderr.buffer.write(b'x' * 2**20); sys.stdout.buffer.write(b'\\xff\\xfe')"
-    heard = agent.rank(sys.executable, "-c", script)
+    heard = agent.run_rank(sys.executable, "-c", script)
     assert (len(heard.err), bytes(heard.out)) == (2**20, b"\xff\xfe")

@@ -22,7 +22,7 @@ from muster.core.facts import JobFacts
 from muster.engine.local_run import LocalRun
 from muster.engine.reconcile import ReconcileResult
 from support.marked_processes import wait_for_exit
-from support.valid_jobs import job_of
+from support.valid_jobs import make_job
 
 WORLD = 6
 GOES_ON = re.compile(r"rank (?P<rank>\d+) goes on as process (?P<pid>\d+)")
@@ -73,7 +73,7 @@ async def witness_a_kill(case: Case, folder: pathlib.Path, victim: int) -> Witne
     mark = f"truth-kill-{folder}"
     document = case.document(folder, mark)
 
-    job = job_of(document["metadata"]["name"], document["spec"])
+    job = make_job(document["metadata"]["name"], document["spec"])
     witness = Witness(victim)
     machine = Machine(dict(os.environ), (), 2, "127.0.0.1 localhost\n")
     with Scratch(pathlib.Path(tempfile.gettempdir())) as scratch:

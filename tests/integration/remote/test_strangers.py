@@ -13,9 +13,9 @@ from muster.collector.trust.attempt_credentials import derive_credentials
 from muster_worker.contract.schema import Credentials
 from muster_worker.machine import processes
 from muster_worker.remote import frames
-from muster_worker.remote.calls import MAX_PENDING_CONNECTIONS
+from muster_worker.remote.remote_commands import MAX_PENDING_CONNECTIONS
 from support.remote_rank_group import JOB, RemoteRankGroup
-from support.searches import examples
+from support.searches import choose_example_count
 
 
 def client(rank_group: RemoteRankGroup, credentials: Credentials | None) -> ssl.SSLSocket:
@@ -28,7 +28,7 @@ def client(rank_group: RemoteRankGroup, credentials: Credentials | None) -> ssl.
             file.write(credentials.certificate + credentials.key)
             file.flush()
             context.load_cert_chain(file.name)
-    connection = rank_group.stranger()
+    connection = rank_group.connect_stranger()
     connection.setblocking(False)
     wrapped = context.wrap_socket(connection, do_handshake_on_connect=False)
     rank_group.connections.append(wrapped)
@@ -72,19 +72,19 @@ def runs(rank_group: RemoteRankGroup, connection: ssl.SSLSocket) -> bool:
 
 
 def still_works(rank_group: RemoteRankGroup) -> bool:
-    return rank_group.ended(rank_group.call("algo-2", "exit 7")) == 7
+    return rank_group.wait_for_exit(rank_group.call("algo-2", "exit 7")) == 7
 
 
 def test_the_rank_groups_own_certificate_is_believed(rank_group: RemoteRankGroup) -> None:
-    assert runs(rank_group, client(rank_group, rank_group.credentials()))
+    assert runs(rank_group, client(rank_group, rank_group.make_credentials()))
 
 
 @pytest.mark.parametrize("who", ["nobody", "another job", "an older attempt", "another cluster"])
 def test_other_certificates_are_not(rank_group: RemoteRankGroup, who: str) -> None:
     credentials = {
         "nobody": None,
-        "another job": rank_group.credentials(job="7a1f0000-0000-4000-8000-000000000002"),
-        "an older attempt": rank_group.credentials(attempt=0),
+        "another job": rank_group.make_credentials(job="7a1f0000-0000-4000-8000-000000000002"),
+        "an older attempt": rank_group.make_credentials(attempt=0),
         "another cluster": derive_credentials(bytes(32), JOB, 1),
     }[who]
     assert not runs(rank_group, client(rank_group, credentials))
@@ -96,12 +96,12 @@ def test_a_replayed_connection_is_refused(rank_group: RemoteRankGroup) -> None:
     """All bytes that a valid client once sent, to the same port."""
     recorded = bytearray()
     ours, theirs = socket.socketpair()
-    stranger = rank_group.stranger()
+    stranger = rank_group.connect_stranger()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     with tempfile.NamedTemporaryFile("w") as file:
-        file.write(rank_group.credentials().certificate + rank_group.credentials().key)
+        file.write(rank_group.make_credentials().certificate + rank_group.make_credentials().key)
         file.flush()
         context.load_cert_chain(file.name)
     ours.setblocking(False)
@@ -129,21 +129,23 @@ def test_a_replayed_connection_is_refused(rank_group: RemoteRankGroup) -> None:
         return ran.exists() and ran.read_text() != ""
 
     rank_group.turn_until(pump)
-    again = rank_group.stranger()
+    again = rank_group.connect_stranger()
     again.setblocking(False)
     again.send(bytes(recorded))
-    rank_group.turn_until(lambda: not [call for call in rank_group.calls[1]._incoming if call.is_pending])
+    rank_group.turn_until(
+        lambda: not [command for command in rank_group.remote_commands[1]._incoming if command.is_pending]
+    )
     assert (rank_group.folder / "ran").read_text() == "\n"
     assert still_works(rank_group)
 
 
 def test_who_says_nothing_is_cut_off(rank_group: RemoteRankGroup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("muster_worker.remote.incoming_call.FIRST_FRAME_SECONDS", 0.5)
-    silent, begun = rank_group.stranger(), client(rank_group, rank_group.credentials())
+    monkeypatch.setattr("muster_worker.remote.incoming_command.FIRST_FRAME_SECONDS", 0.5)
+    silent, begun = rank_group.connect_stranger(), client(rank_group, rank_group.make_credentials())
     silent.setblocking(False)
     assert is_cut_off(rank_group, silent)
     assert is_cut_off(rank_group, begun)
-    slow = client(rank_group, rank_group.credentials())
+    slow = client(rank_group, rank_group.make_credentials())
     request = frames.encode(frames.RUN, b"x" * 200)
     with contextlib.suppress(OSError):  # byte by byte, and never a complete frame
         for byte in request[:-1]:
@@ -153,20 +155,20 @@ def test_who_says_nothing_is_cut_off(rank_group: RemoteRankGroup, monkeypatch: p
 
 
 def test_a_crowd_does_not_keep_the_rank_group_out(rank_group: RemoteRankGroup) -> None:
-    crowd = [rank_group.stranger() for _ in range(2 * MAX_PENDING_CONNECTIONS)]
+    crowd = [rank_group.connect_stranger() for _ in range(2 * MAX_PENDING_CONNECTIONS)]
     assert still_works(rank_group)
-    assert len(rank_group.calls[1]._incoming) <= MAX_PENDING_CONNECTIONS
+    assert len(rank_group.remote_commands[1]._incoming) <= MAX_PENDING_CONNECTIONS
     for connection in crowd:
         connection.close()
 
 
 def test_a_crowd_from_elsewhere_does_not_push_out_a_peer_that_takes_its_time(rank_group: RemoteRankGroup) -> None:
     """Like node 0, which calls many nodes at once."""
-    slow = client(rank_group, rank_group.credentials())
+    slow = client(rank_group, rank_group.make_credentials())
     for _ in range(2 * MAX_PENDING_CONNECTIONS):
-        rank_group.stranger("127.0.0.2")
+        rank_group.connect_stranger("127.0.0.2")
         rank_group.turn()
-    assert len(rank_group.calls[1]._incoming) <= MAX_PENDING_CONNECTIONS
+    assert len(rank_group.remote_commands[1]._incoming) <= MAX_PENDING_CONNECTIONS
     assert runs(rank_group, slow)
 
 
@@ -180,14 +182,14 @@ def test_a_crowd_from_elsewhere_does_not_push_out_a_peer_that_takes_its_time(ran
     ],
 )
 def test_what_is_no_request_ends_the_connection(rank_group: RemoteRankGroup, frame: bytes) -> None:
-    connection = client(rank_group, rank_group.credentials())
+    connection = client(rank_group, rank_group.make_credentials())
     connection.send(frame)
     assert is_cut_off(rank_group, connection)
     assert still_works(rank_group)
 
 
 def test_a_second_request_ends_what_the_first_started(rank_group: RemoteRankGroup) -> None:
-    connection = client(rank_group, rank_group.credentials())
+    connection = client(rank_group, rank_group.make_credentials())
     request = frames.encode(frames.RUN, b"sleep 300")
     connection.send(request)
     rank_group.turn_until(lambda: bool(processes.find_by_environment(b"MUSTER_CALL=1.1")))
@@ -195,17 +197,21 @@ def test_a_second_request_ends_what_the_first_started(rank_group: RemoteRankGrou
     rank_group.turn_until(lambda: not processes.find_by_environment(b"MUSTER_CALL=1.1"), seconds=30)
 
 
-@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=choose_example_count(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(junk=st.binary(min_size=1, max_size=2000), is_inside=st.booleans())
 def test_junk_ends_its_connection_and_nothing_else(
     rank_group: RemoteRankGroup, junk: bytes, *, is_inside: bool
 ) -> None:
     """Instead of TLS, and inside it."""
     begun = processes.list_descendants()
-    connection: socket.socket = client(rank_group, rank_group.credentials()) if is_inside else rank_group.stranger()
+    connection: socket.socket = (
+        client(rank_group, rank_group.make_credentials()) if is_inside else rank_group.connect_stranger()
+    )
     connection.setblocking(False)
     with contextlib.suppress(OSError):
         connection.send(b"\0" + junk)
     connection.close()
-    rank_group.turn_until(lambda: not rank_group.calls[1]._incoming)
+    rank_group.turn_until(lambda: not rank_group.remote_commands[1]._incoming)
     assert processes.list_descendants() == begun

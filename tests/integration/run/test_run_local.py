@@ -16,7 +16,7 @@ import pytest
 
 from integration.run.muster_run import PATIENCE, Started, await_true, run, start, write_job
 from muster_dev import cache
-from support.mpi_installs import installed
+from support.mpi_installs import install_or_skip
 
 pytestmark = pytest.mark.usefixtures("own_meeting_port", "may_leave_temporary_files")
 
@@ -98,7 +98,7 @@ def image() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def mpi_image(image: dict[str, str]) -> dict[str, str]:
-    added = installed("openmpi4").added_to(image)
+    added = install_or_skip("openmpi4").add_to(image)
     return {**added, "PYTHONPATH": f"{added['MPI4PY']}:{image['PYTHONPATH']}"}
 
 

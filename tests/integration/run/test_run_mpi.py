@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from integration.run.muster_run import run, write_job
-from support.mpi_installs import installed
+from support.mpi_installs import install_or_skip
 
 MPI: dict[str, object] = {"mpi": {}}
 
@@ -40,7 +40,7 @@ FAILURES = [
 
 def environment(name: str) -> dict[str, str]:
     """Return this process' environment with an implementation's programs, and its mpi4py."""
-    variables = installed(name).added_to(os.environ)
+    variables = install_or_skip(name).add_to(os.environ)
     return {**variables, "PYTHONPATH": variables["MPI4PY"]}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes import s3_server
-from fakes.s3_server import contents
+from fakes.s3_server import read_objects
 from integration.run.muster_run import run, write_job
 
 if TYPE_CHECKING:
@@ -55,16 +55,16 @@ def test_the_ranks_find_it_all_and_what_they_leave_is_kept(s3: "S3Client", tmp_p
     assert done.process.returncode == 0, done.stderr
     everything = ["0", "1", "2", "3", "4"]
     first, second = repr([["0", "2", "4"], everything, True]), repr([["1", "3"], everything, True])
-    kept = {key: body.decode() for key, body in contents(s3, "data", "out/").items()}
+    kept = {key: body.decode() for key, body in read_objects(s3, "data", "out/").items()}
     assert kept == {f"out/tiny/model/{rank}.txt": (first, second)[rank // 2] for rank in range(4)}
-    assert sorted(contents(s3, "data", "ckpt/")) == [f"ckpt/{name}.pt" for name in ("0", "1", "2", "3", "old")]
+    assert sorted(read_objects(s3, "data", "ckpt/")) == [f"ckpt/{name}.pt" for name in ("0", "1", "2", "3", "old")]
 
 
 def test_data_that_is_not_there_ends_the_run_before_it_begins(s3: "S3Client", tmp_path: pathlib.Path) -> None:
     done = run(tmp_path, job(tmp_path))
     assert done.process.returncode == 1
     assert 'muster: S3NotFound: spec.inputs[1].s3.uri: no key in bucket data begins with "train/"' in done.stderr
-    assert contents(s3, "data") == {}
+    assert read_objects(s3, "data") == {}
 
 
 @pytest.mark.usefixtures("s3")
@@ -85,7 +85,7 @@ def test_folders_of_the_users_own_are_taken_instead(s3: "S3Client", tmp_path: pa
     options = [f"--input={name}={tmp_path / name}" for name in ("train", "all")]
     done = run(tmp_path, job(tmp_path), *options, f"--checkpoint={tmp_path / 'ckpt'}")
     assert done.process.returncode == 0, done.stderr
-    assert sorted(contents(s3, "data")) == [f"out/tiny/model/{rank}.txt" for rank in range(4)]
+    assert sorted(read_objects(s3, "data")) == [f"out/tiny/model/{rank}.txt" for rank in range(4)]
     assert sorted(path.name for path in (tmp_path / "ckpt").iterdir()) == ["0.pt", "1.pt", "2.pt", "3.pt", "old.pt"]
 
 

@@ -19,7 +19,7 @@ from muster.backends.sagemaker.log_follower import POLL_SECONDS, SETTLE_SECONDS,
 from muster.backends.sagemaker.rank_reports import LogSource
 from muster.clients.aws.client import Aws
 from muster.clients.aws.job_logs import LOG_GROUP, JobLogs
-from muster.objects.aws.place import Place
+from muster.objects.aws.access import AwsAccess
 from muster_worker.contract import log_line
 from muster_worker.contract.log_line import Event, RankLine
 from support import virtual_time
@@ -72,7 +72,7 @@ def source(*, is_over: bool = False, has_failed: bool = False, has_reports: bool
     plain = job()
     metadata = plain.metadata.model_copy(update={"creation_timestamp": format_timestamp(BEGAN)})
     dated = plain.model_copy(update={"metadata": metadata})
-    return LogSource(dated, 1, NAME, Place("us-east-1"), is_over, has_failed, has_reports)
+    return LogSource(dated, 1, NAME, AwsAccess("us-east-1"), is_over, has_failed, has_reports)
 
 
 class Recorder:
@@ -98,8 +98,8 @@ class Recorder:
     def _wake(self) -> None:
         self.woken += 1
 
-    def _logs_of(self, place: Place) -> JobLogs:
-        send_request = partial(self._aws.send_request, place, "logs")
+    def _logs_of(self, aws_access: AwsAccess) -> JobLogs:
+        send_request = partial(self._aws.send_request, aws_access, "logs")
 
         async def counted(operation: str, request: object) -> object:
             self.asked.append(operation)

@@ -8,8 +8,14 @@ from itertools import pairwise
 from typing import Any
 
 from fakes.sagemaker_service.jobs import ENDED
-from fakes.sagemaker_service.script import Script, completing, failing, no_capacity, until_training
-from fakes.sagemaker_site.site import Site, spec
+from fakes.sagemaker_service.script import (
+    Script,
+    make_completing_script,
+    make_failing_script,
+    make_no_capacity_script,
+    make_stages_before_training,
+)
+from fakes.sagemaker_site.site import Site, make_spec
 
 JOB = "vit"
 CRASH = 'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "raise ValueError: no such layer"'
@@ -22,7 +28,7 @@ class Life:
     name: str
     acts: Callable[[Site], Awaitable[None]]
     phase: str
-    scripts: tuple[Script, ...] = (completing(),)
+    scripts: tuple[Script, ...] = (make_completing_script(),)
     changes: dict[str, Any] = field(default_factory=dict)
 
     async def begin(self, site: Site) -> None:
@@ -33,8 +39,8 @@ class Life:
             made.append(str(request["TrainingJobName"]))
             return self.scripts[min(len(made), len(self.scripts)) - 1]
 
-        site.service.jobs().script = script
-        site.stored.create(JOB, spec(**self.changes))
+        site.service.get_jobs().script = script
+        site.stored.create(JOB, make_spec(**self.changes))
 
     def is_over(self, site: Site) -> bool:
         """Whether the job has reached its final state, with nothing left to do."""
@@ -42,7 +48,7 @@ class Life:
         if resource is None:
             return self.phase == ""
         has_finalizer = bool(resource["metadata"].get("finalizers"))
-        return site.phase(JOB) == self.phase and not has_finalizer
+        return site.get_phase(JOB) == self.phase and not has_finalizer
 
 
 @dataclass(frozen=True)
@@ -60,11 +66,11 @@ class Ending:
 def ending(site: Site) -> Ending:
     """Return the current state."""
     now = site.service.now()
-    jobs = tuple((name, job.state(now)[1].status) for name, job in site.service.jobs().by_name.items())
+    jobs = tuple((name, job.state(now)[1].status) for name, job in site.service.get_jobs().by_name.items())
     events = frozenset((one["type"], one["reason"]) for one in site.stored.events)
     if site.stored.read(JOB) is None:
         return Ending("", 0, frozenset(), jobs, (), events)
-    status = site.status(JOB)
+    status = site.get_status(JOB)
     record = None if status.backend is None else status.backend.sagemaker
     return Ending(
         phase=status.phase,
@@ -79,16 +85,18 @@ def ending(site: Site) -> Ending:
 def wrongs(site: Site) -> list[str]:
     """Return the violations of rules that hold even if operators have died."""
     made = [
-        call for call in site.service.called("CreateTrainingJob") if not call.outcome or call.outcome.endswith("AFTER")
+        call
+        for call in site.service.list_calls("CreateTrainingJob")
+        if not call.outcome or call.outcome.endswith("AFTER")
     ]
     names = [str(call.request["TrainingJobName"]) for call in made]
-    attempts = [job.tags["muster.dev/attempt"] for job in site.service.jobs().by_name.values()]
+    attempts = [job.tags["muster.dev/attempt"] for job in site.service.get_jobs().by_name.values()]
     result = [f"{name} was made twice" for name in set(names) if names.count(name) > 1]
     result += [f"attempt {one} has two training jobs" for one in set(attempts) if attempts.count(one) > 1]
     result += _together(site)
     if site.stored.read(JOB) is None:
         now = site.service.now()
-        left = [name for name, job in site.service.jobs().by_name.items() if job.state(now)[1].status not in ENDED]
+        left = [name for name, job in site.service.get_jobs().by_name.items() if job.state(now)[1].status not in ENDED]
         result += [f"{name} was left running" for name in left]
     for statuses in site.stored.statuses.values():
         starts = [one.get("attempt", 0) for one in statuses]
@@ -101,7 +109,7 @@ def wrongs(site: Site) -> list[str]:
 def _together(site: Site) -> list[str]:
     """Training jobs of the job that ran at the same time."""
     spans = []
-    for name, job in site.service.jobs().by_name.items():
+    for name, job in site.service.get_jobs().by_name.items():
         end = next((at for at, stage in job.course.stages if stage.status in ENDED), None)
         spans.append((job.created, end, name))
     spans.sort()
@@ -124,38 +132,38 @@ async def looks_on(_: Site) -> None:
 
 async def deletes_when_it_trains(site: Site) -> None:
     """While its ranks run."""
-    await site.until(lambda: site.phase(JOB) == "Running")
+    await site.wait_until(lambda: site.get_phase(JOB) == "Running")
     site.stored.delete(JOB)
 
 
 async def deletes_at_once(site: Site) -> None:
     """Before or while its training job is created."""
-    await site.until(lambda: site.stored.read(JOB) is None or bool(_finalizers(site)))
+    await site.wait_until(lambda: site.stored.read(JOB) is None or bool(_finalizers(site)))
     if site.stored.read(JOB) is not None:
         site.stored.delete(JOB)
 
 
 async def suspends_and_resumes(site: Site) -> None:
     """While its ranks run, and then after they have stopped."""
-    await site.until(lambda: site.phase(JOB) == "Running")
+    await site.wait_until(lambda: site.get_phase(JOB) == "Running")
     site.stored.change(JOB, suspend=True)
-    await site.until(lambda: site.phase(JOB) == "Suspended")
+    await site.wait_until(lambda: site.get_phase(JOB) == "Suspended")
     site.stored.change(JOB, suspend=False)
 
 
 async def suspends_and_thinks_better(site: Site) -> None:
     """While its ranks run, and then while they are being stopped."""
-    await site.until(lambda: site.phase(JOB) == "Running")
+    await site.wait_until(lambda: site.get_phase(JOB) == "Running")
     site.stored.change(JOB, suspend=True)
-    await site.until(lambda: site.phase(JOB) == "Stopping")
+    await site.wait_until(lambda: site.get_phase(JOB) == "Stopping")
     site.stored.change(JOB, suspend=False)
 
 
 async def suspends_and_deletes(site: Site) -> None:
     """While it is being stopped."""
-    await site.until(lambda: site.phase(JOB) == "Running")
+    await site.wait_until(lambda: site.get_phase(JOB) == "Running")
     site.stored.change(JOB, suspend=True)
-    await site.until(lambda: site.phase(JOB) == "Stopping")
+    await site.wait_until(lambda: site.get_phase(JOB) == "Stopping")
     site.stored.delete(JOB)
 
 
@@ -164,15 +172,24 @@ def _finalizers(site: Site) -> list[str]:
     return [] if resource is None else list(resource["metadata"].get("finalizers", []))
 
 
-TRAINS = until_training()
+TRAINS = make_stages_before_training()
 COMPLETES = Life("completes", looks_on, "Succeeded")
-FAILS = Life("fails", looks_on, "Failed", (failing(CRASH),))
+FAILS = Life("fails", looks_on, "Failed", (make_failing_script(CRASH),))
 RESTARTS = Life(
-    "restarts", looks_on, "Succeeded", (failing(CRASH), completing()), {"failurePolicy": {"maxRestarts": 2}}
+    "restarts",
+    looks_on,
+    "Succeeded",
+    (make_failing_script(CRASH), make_completing_script()),
+    {"failurePolicy": {"maxRestarts": 2}},
 )
-WAITS = Life("waits for capacity", looks_on, "Succeeded", (no_capacity(), no_capacity(), completing()))
-RESUMES = Life("resumes", suspends_and_resumes, "Succeeded", (TRAINS, completing()))
-THINKS_BETTER = Life("resumes early", suspends_and_thinks_better, "Succeeded", (TRAINS, completing()))
+WAITS = Life(
+    "waits for capacity",
+    looks_on,
+    "Succeeded",
+    (make_no_capacity_script(), make_no_capacity_script(), make_completing_script()),
+)
+RESUMES = Life("resumes", suspends_and_resumes, "Succeeded", (TRAINS, make_completing_script()))
+THINKS_BETTER = Life("resumes early", suspends_and_thinks_better, "Succeeded", (TRAINS, make_completing_script()))
 DEADLINE = Life("is too long", looks_on, "Failed", (TRAINS,), {"activeDeadlineSeconds": 120})
 DELETED = Life("is deleted", deletes_when_it_trains, "", (TRAINS,))
 DELETED_EARLY = Life("is deleted early", deletes_at_once, "", (TRAINS,))

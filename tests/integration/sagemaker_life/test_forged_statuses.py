@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from fakes.sagemaker_service.jobs import ENDED
-from fakes.sagemaker_service.script import until_training
-from fakes.sagemaker_site.site import HERE, THERE, Fate, Site, Wire, spec
+from fakes.sagemaker_service.script import make_stages_before_training
+from fakes.sagemaker_site.site import HERE, THERE, Fate, Site, Wire, make_spec
 from muster.api.backends import TRAINING_JOB_FINALIZER
 from support import virtual_time
-from support.training_job_requests import training_job_request
+from support.training_job_requests import make_training_job_request
 
 NAME = "vit-4a49acf8a6-1"
 COMPLETE = {
@@ -28,7 +28,7 @@ COMPLETE = {
 def lived(wire: Wire, life: Callable[[Site], Awaitable[None]], fate: Callable[[str], Fate] = lambda _: "pass") -> None:
     async def run() -> None:
         site = Site(wire, fate)
-        site.service.jobs().script = lambda _: until_training()
+        site.service.get_jobs().script = lambda _: make_stages_before_training()
         site.begin()
         try:
             await life(site)
@@ -39,8 +39,8 @@ def lived(wire: Wire, life: Callable[[Site], Awaitable[None]], fate: Callable[[s
 
 
 async def trains(site: Site, **changes: Any) -> None:
-    site.stored.create("vit", spec(**changes))
-    await site.until(lambda: site.phase() == "Running")
+    site.stored.create("vit", make_spec(**changes))
+    await site.wait_until(lambda: site.get_phase() == "Running")
 
 
 async def second_attempt(site: Site) -> dict[str, Any]:
@@ -50,9 +50,9 @@ async def second_attempt(site: Site) -> dict[str, Any]:
     assert resource is not None
     before: dict[str, Any] = resource["status"]
     site.stored.change("vit", suspend=True)
-    await site.until(lambda: site.phase() == "Suspended")
+    await site.wait_until(lambda: site.get_phase() == "Suspended")
     site.stored.change("vit", suspend=False)
-    await site.until(lambda: site.phase() == "Running" and site.record().attempt == 2)
+    await site.wait_until(lambda: site.get_phase() == "Running" and site.record().attempt == 2)
     return before
 
 
@@ -62,7 +62,7 @@ def forge(site: Site, **record: Any) -> None:
 
 def running(site: Site) -> list[str]:
     now = site.service.now()
-    return [name for name, job in site.service.jobs().by_name.items() if job.state(now)[1].status not in ENDED]
+    return [name for name, job in site.service.get_jobs().by_name.items() if job.state(now)[1].status not in ENDED]
 
 
 def is_let_go(site: Site) -> bool:
@@ -86,12 +86,12 @@ def test_muster_finds_and_stops_a_training_job_despite_a_forged_status(
     async def life(site: Site) -> None:
         await trains(site)
         if dies:
-            site.operator_dies()
+            site.kill_operator()
         forge(site, **record)
         site.stored.delete("vit")
-        await site.until(lambda: site.stored.read("vit") is None)
+        await site.wait_until(lambda: site.stored.read("vit") is None)
         assert running(site) == []
-        assert {call.request["TrainingJobName"] for call in site.service.called("StopTrainingJob")} == {NAME}
+        assert {call.request["TrainingJobName"] for call in site.service.list_calls("StopTrainingJob")} == {NAME}
 
     lived(wire, life)
 
@@ -101,13 +101,13 @@ def test_a_wrong_status_is_corrected(wire: Wire, record: dict[str, Any]) -> None
     async def life(site: Site) -> None:
         await trains(site)
         forge(site, **record)
-        site.operator_dies()
-        await site.until(lambda: site.record().region == HERE.region and site.record().arn is not None)
-        assert site.phase() == "Running"
+        site.kill_operator()
+        await site.wait_until(lambda: site.record().region == HERE.region and site.record().arn is not None)
+        assert site.get_phase() == "Running"
         site.stored.change("vit", suspend=True)
-        await site.until(lambda: site.phase() == "Suspended" and is_let_go(site))
+        await site.wait_until(lambda: site.get_phase() == "Suspended" and is_let_go(site))
         assert running(site) == []
-        assert list(site.service.jobs().by_name) == [NAME]
+        assert list(site.service.get_jobs().by_name) == [NAME]
 
     lived(wire, life)
 
@@ -116,12 +116,12 @@ def test_a_wrong_status_is_corrected(wire: Wire, record: dict[str, Any]) -> None
 def test_an_old_status_that_was_restored_leaves_no_training_job_running(wire: Wire, *, deletes: bool) -> None:
     async def life(site: Site) -> None:
         before = await second_attempt(site)
-        site.stored.wipe("vit")
+        site.stored.remove_status("vit")
         site.stored.forge("vit", [TRAINING_JOB_FINALIZER], **before)
-        site.operator_dies()
+        site.kill_operator()
         if deletes:
             site.stored.delete("vit")
-        await site.until(lambda: is_let_go(site))
+        await site.wait_until(lambda: is_let_go(site))
         assert running(site) == []
 
     lived(wire, life)
@@ -132,9 +132,9 @@ def test_a_forged_end_does_not_leave_a_training_job_running(wire: Wire, *, dies:
     async def life(site: Site) -> None:
         await trains(site)
         if dies:
-            site.operator_dies()
+            site.kill_operator()
         site.stored.forge("vit", [TRAINING_JOB_FINALIZER], conditions=[COMPLETE])
-        await site.until(lambda: is_let_go(site))
+        await site.wait_until(lambda: is_let_go(site))
         assert running(site) == []
 
     lived(wire, life)
@@ -149,11 +149,11 @@ def test_a_training_job_goes_on_when_its_status_is_wiped(wire: Wire, attempts: i
         else:
             await second_attempt(site)
         if dies:
-            site.operator_dies()
-        site.stored.wipe("vit")
-        await site.until(lambda: site.phase() == "Running")
+            site.kill_operator()
+        site.stored.remove_status("vit")
+        await site.wait_until(lambda: site.get_phase() == "Running")
         assert site.record().attempt == attempts
-        assert len(site.service.jobs().by_name) == attempts
+        assert len(site.service.get_jobs().by_name) == attempts
         assert len(running(site)) == 1
 
     lived(wire, life)
@@ -164,10 +164,10 @@ def test_a_suspended_job_whose_status_is_wiped_leaves_none_running(wire: Wire, *
     async def life(site: Site) -> None:
         await trains(site)
         if dies:
-            site.operator_dies()
-        site.stored.wipe("vit")
+            site.kill_operator()
+        site.stored.remove_status("vit")
         site.stored.change("vit", suspend=True)
-        await site.until(lambda: site.phase() == "Suspended" and is_let_go(site))
+        await site.wait_until(lambda: site.get_phase() == "Suspended" and is_let_go(site))
         assert running(site) == []
 
     lived(wire, life)
@@ -184,21 +184,21 @@ def test_a_request_under_way_while_the_status_is_wiped_leaves_none_running(wire:
         return "before"
 
     async def life(site: Site) -> None:
-        site.stored.create("vit", spec())
+        site.stored.create("vit", make_spec())
         await killed.wait()
-        site.stored.wipe("vit")
+        site.stored.remove_status("vit")
         if leaves == "suspend":
             site.stored.change("vit", suspend=True)
         if leaves == "delete":
             site.stored.delete("vit")
         # Its request to SageMaker takes longer than the operator lived.
-        await site.until_settled(20.0)
+        await site.wait_until_settled(20.0)
         own = [{"Key": "muster.dev/job-uid", "Value": "uid-1"}, {"Key": "muster.dev/attempt", "Value": "1"}]
         if not running(site):
-            site.service.jobs().create(training_job_request(NAME, Tags=own), site.service.now())
-        await site.until(lambda: is_let_go(site) or (leaves == "stay" and site.phase() == "Running"))
+            site.service.get_jobs().create(make_training_job_request(NAME, Tags=own), site.service.now())
+        await site.wait_until(lambda: is_let_go(site) or (leaves == "stay" and site.get_phase() == "Running"))
         assert running(site) == ([NAME] if leaves == "stay" else [])
-        assert list(site.service.jobs().by_name) == [NAME]
+        assert list(site.service.get_jobs().by_name) == [NAME]
 
     lived(wire, life, fate)
 
@@ -206,14 +206,14 @@ def test_a_request_under_way_while_the_status_is_wiped_leaves_none_running(wire:
 def test_an_arn_in_the_status_makes_no_training_job_the_jobs_own(wire: Wire) -> None:
     async def life(site: Site) -> None:
         await trains(site)
-        site.operator_dies()
-        theirs = site.service.jobs().by_name[NAME]
+        site.kill_operator()
+        theirs = site.service.get_jobs().by_name[NAME]
         theirs.tags.clear()
         site.stored.change("vit", suspend=True)
-        await site.until_settled(600.0)
+        await site.wait_until_settled(600.0)
         site.stored.delete("vit")
-        await site.until(lambda: site.stored.read("vit") is None)
+        await site.wait_until(lambda: site.stored.read("vit") is None)
         assert running(site) == [NAME]
-        assert not site.service.called("StopTrainingJob")
+        assert not site.service.list_calls("StopTrainingJob")
 
     lived(wire, life)

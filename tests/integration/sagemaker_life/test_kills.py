@@ -48,8 +48,8 @@ def live(
         try:
             await life.begin(site)
             await life.acts(site)
-            await site.until(lambda: life.is_over(site))
-            await site.until_settled(SETTLE_SECONDS)
+            await site.wait_until(lambda: life.is_over(site))
+            await site.wait_until_settled(SETTLE_SECONDS)
             return Lived(ending(site), wrongs(site), site.calls, site.deaths)
         finally:
             await site.close()

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from fakes.sagemaker_service.faults import Fault, share
-from fakes.sagemaker_service.script import any_training
+from fakes.sagemaker_service.script import draw_training
 from fakes.sagemaker_service.service import RATES
-from fakes.sagemaker_site.site import Site, Wire, spec
+from fakes.sagemaker_site.site import Site, Wire, make_spec
 from muster.clients.aws.training_job_poller import LIST_SECONDS
 from support import virtual_time
 
@@ -39,7 +39,7 @@ async def watched(site: Site, names: Sequence[str]) -> Seen:
         for name, states in seen.items():
             state = reason_of(site, name)
             if state is not None and (not states or states[-1][1] != state):
-                states.append((site.now(), state))
+                states.append((site.get_now(), state))
         if all(site.stored.kept[name].get("status", {}).get("phase") == "Succeeded" for name in names):
             return seen
         await asyncio.sleep(LOOKS_EVERY)
@@ -49,11 +49,11 @@ async def lived(wire: Wire, many: int, failing: float) -> tuple[Site, Seen]:
     """All jobs are applied at once, and succeed."""
     draw = random.Random(3)  # noqa: S311
     site = Site(wire)
-    site.service.jobs().script = lambda _request: any_training(draw)
+    site.service.get_jobs().script = lambda _request: draw_training(draw)
     site.service.faults.chance = share(failing, 2, Fault.FAIL, Fault.FAIL_AFTER, Fault.DROP, Fault.DROP_AFTER)
     names = [f"job-{number:04d}" for number in range(many)]
     for name in names:
-        site.stored.create(name, spec())
+        site.stored.create(name, make_spec())
     site.begin()
     try:
         return site, await watched(site, names)
@@ -64,7 +64,7 @@ async def lived(wire: Wire, many: int, failing: float) -> tuple[Site, Seen]:
 def late(site: Site, seen: Seen) -> list[str]:
     """Changes that were not observed in time."""
     result = []
-    for job in site.service.jobs().by_name.values():
+    for job in site.service.get_jobs().by_name.values():
         name = job.name.rsplit("-", 2)[0]
         states = [(stage.status, stage.secondary) for _, stage in job.course.stages]
         for index, (began, _) in enumerate(job.course.stages):
@@ -92,10 +92,10 @@ def most_within(seconds: int, times: Sequence[datetime]) -> int:
 def test_resources_tell_in_time_what_becomes_of_many_jobs(wire: Wire, many: int, failing: float) -> None:
     latency = random.Random(1)  # noqa: S311
     site, seen = virtual_time.run(lived(wire, many, failing), lambda: latency.uniform(0.02, 0.4))
-    assert len(site.service.jobs().by_name) == many
+    assert len(site.service.get_jobs().by_name) == many
     assert late(site, seen) == []
-    lists = [call.at for call in site.service.called("ListTrainingJobs")]
+    lists = [call.at for call in site.service.list_calls("ListTrainingJobs")]
     assert most_within(1, lists) <= RATES["ListTrainingJobs"]
     for operation, rate in RATES.items():
         # As AWS' limiters count, which allow bursts.
-        assert most_within(3, [call.at for call in site.service.called(operation)]) <= 3 * rate, operation
+        assert most_within(3, [call.at for call in site.service.list_calls(operation)]) <= 3 * rate, operation

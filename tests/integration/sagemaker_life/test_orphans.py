@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from fakes.sagemaker_service.faults import Fault
-from fakes.sagemaker_service.script import until_training
-from fakes.sagemaker_site.life import Life, lived_on
-from fakes.sagemaker_site.site import Site, Wire, spec
+from fakes.sagemaker_service.script import make_stages_before_training
+from fakes.sagemaker_site.life import Life, run_scenario_on
+from fakes.sagemaker_site.site import Site, Wire, make_spec
 from muster.api.backends import TRAINING_JOB_FINALIZER
-from support.training_job_requests import training_job_request
+from support.training_job_requests import make_training_job_request
 
 NAME = "vit-4a49acf8a6-1"
 
@@ -19,23 +19,23 @@ def lived(wire: Wire, life: Life) -> None:
 
     def training() -> Site:
         site = Site(wire)
-        site.service.jobs().script = lambda _: until_training()
+        site.service.get_jobs().script = lambda _: make_stages_before_training()
         return site
 
-    lived_on(training, life)
+    run_scenario_on(training, life)
 
 
 def stops(site: Site) -> list[object]:
     """Return the training jobs with a stop request."""
-    return [call.request["TrainingJobName"] for call in site.service.called("StopTrainingJob")]
+    return [call.request["TrainingJobName"] for call in site.service.list_calls("StopTrainingJob")]
 
 
 def test_a_finalizer_that_was_taken_off_a_running_job_comes_back(wire: Wire) -> None:
     async def life(site: Site) -> None:
-        site.stored.create("vit", spec())
-        await site.until(lambda: site.phase() == "Running")
+        site.stored.create("vit", make_spec())
+        await site.wait_until(lambda: site.get_phase() == "Running")
         site.stored.forge("vit", ["example.com/theirs"])
-        await site.until(lambda: TRAINING_JOB_FINALIZER in finalizers(site))
+        await site.wait_until(lambda: TRAINING_JOB_FINALIZER in finalizers(site))
         assert finalizers(site) == ["example.com/theirs", TRAINING_JOB_FINALIZER]
         assert stops(site) == []
 
@@ -44,13 +44,13 @@ def test_a_finalizer_that_was_taken_off_a_running_job_comes_back(wire: Wire) -> 
 
 def test_a_finalizer_that_came_back_tells_nothing_of_what_runs(wire: Wire) -> None:
     async def life(site: Site) -> None:
-        site.stored.create("vit", spec())
-        await site.until(lambda: site.phase() == "Running")
+        site.stored.create("vit", make_spec())
+        await site.wait_until(lambda: site.get_phase() == "Running")
         site.stored.forge("vit", [])
-        await site.until(lambda: TRAINING_JOB_FINALIZER in finalizers(site))
-        site.stored.wipe("vit")
+        await site.wait_until(lambda: TRAINING_JOB_FINALIZER in finalizers(site))
+        site.stored.remove_status("vit")
         site.stored.delete("vit")
-        await site.until(lambda: site.stored.read("vit") is None)
+        await site.wait_until(lambda: site.stored.read("vit") is None)
         assert set(stops(site)) == {NAME}
 
     lived(wire, life)
@@ -65,8 +65,8 @@ def finalizers(site: Site) -> list[str]:
 @pytest.mark.parametrize("deleted_first", [True, False])
 def test_a_training_job_whose_resource_was_torn_away_is_stopped(wire: Wire, *, deleted_first: bool) -> None:
     async def life(site: Site) -> None:
-        site.stored.create("vit", spec())
-        await site.until(lambda: site.phase() == "Running")
+        site.stored.create("vit", make_spec())
+        await site.wait_until(lambda: site.get_phase() == "Running")
         site.service.faults.add("DescribeTrainingJob", Fault.FAIL)
         if deleted_first:
             site.stored.delete("vit")
@@ -75,23 +75,23 @@ def test_a_training_job_whose_resource_was_torn_away_is_stopped(wire: Wire, *, d
             site.stored.forge("vit", [])
             site.stored.delete("vit")
         assert site.stored.read("vit") is None
-        await site.until_settled(300.0)
+        await site.wait_until_settled(300.0)
         assert set(stops(site)) == {NAME}
-        assert site.service.jobs().by_name[NAME].state(site.service.now())[1].status == "Stopped"
+        assert site.service.get_jobs().by_name[NAME].state(site.service.now())[1].status == "Stopped"
 
     lived(wire, life)
 
 
 def test_what_muster_let_go_itself_is_left_alone(wire: Wire) -> None:
     async def life(site: Site) -> None:
-        site.stored.create("vit", spec())
-        await site.until(lambda: site.phase() == "Running")
+        site.stored.create("vit", make_spec())
+        await site.wait_until(lambda: site.get_phase() == "Running")
         site.stored.delete("vit")
-        await site.until(lambda: site.stored.read("vit") is None)
-        asked = len(site.service.called("DescribeTrainingJob"))
-        await site.until_settled(300.0)
+        await site.wait_until(lambda: site.stored.read("vit") is None)
+        asked = len(site.service.list_calls("DescribeTrainingJob"))
+        await site.wait_until_settled(300.0)
         assert stops(site) == [NAME]
-        assert len(site.service.called("DescribeTrainingJob")) == asked
+        assert len(site.service.list_calls("DescribeTrainingJob")) == asked
 
     lived(wire, life)
 
@@ -99,12 +99,12 @@ def test_what_muster_let_go_itself_is_left_alone(wire: Wire) -> None:
 def test_a_foreign_training_job_of_that_name_continues(wire: Wire) -> None:
     async def life(site: Site) -> None:
         site.service.policy = None
-        site.service.jobs().create(training_job_request(NAME), site.service.now())
-        site.stored.create("vit", spec())
-        await site.until(lambda: site.find_condition("Stalled")[1] == "TrainingJobExists")
+        site.service.get_jobs().create(make_training_job_request(NAME), site.service.now())
+        site.stored.create("vit", make_spec())
+        await site.wait_until(lambda: site.find_condition("Stalled")[1] == "TrainingJobExists")
         site.stored.forge("vit", [])
         site.stored.delete("vit")
-        await site.until_settled(300.0)
+        await site.wait_until_settled(300.0)
         assert stops(site) == []
 
     lived(wire, life)

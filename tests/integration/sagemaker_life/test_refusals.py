@@ -8,7 +8,7 @@ import asyncio
 
 import pytest
 
-from fakes.sagemaker_site.life import lived
+from fakes.sagemaker_site.life import run_scenario
 from fakes.sagemaker_site.site import HERE, Site, Wire
 from muster.api.document import JSON
 from unit.render.sagemaker.builders import sagemaker_spec
@@ -37,8 +37,8 @@ def test_a_job_that_sagemaker_would_not_run_is_not_accepted(wire: Wire) -> None:
     async def life(site: Site) -> None:
         for name, row in jobs.items():
             site.stored.create(name, row.spec)
-        await site.until(lambda: all(site.find_condition("Accepted", name)[0] for name in jobs))
-        await site.until_settled(600.0)
+        await site.wait_until(lambda: all(site.find_condition("Accepted", name)[0] for name in jobs))
+        await site.wait_until_settled(600.0)
         for name, row in jobs.items():
             status, reason, message = site.find_condition("Accepted", name)
             assert (status, reason) == ("False", "Invalid"), row
@@ -47,14 +47,14 @@ def test_a_job_that_sagemaker_would_not_run_is_not_accepted(wire: Wire) -> None:
         asked = {call.operation for call in site.service.calls}
         assert asked <= {"GetCallerIdentity", "ListTrainingJobs", "DescribeTrainingJob"}
 
-    lived(wire, life)
+    run_scenario(wire, life)
 
 
 @pytest.mark.parametrize("refused", ONLY_IN_THE_REQUEST, ids=lambda row: row.at)
 def test_a_refused_job_is_not_polled_before_its_spec_changes(wire: Wire, refused: RefusedJob) -> None:
     async def life(site: Site) -> None:
         site.stored.create("vit", refused.spec)
-        await site.until(lambda: site.find_condition("Accepted")[0] == "False")
+        await site.wait_until(lambda: site.find_condition("Accepted")[0] == "False")
         await asyncio.sleep(60.0)
         asked = len(site.service.calls)
         await asyncio.sleep(600.0)
@@ -62,6 +62,6 @@ def test_a_refused_job_is_not_polled_before_its_spec_changes(wire: Wire, refused
         site.stored.change("vit", suspend=True)
         await asyncio.sleep(60.0)
         site.stored.delete("vit")
-        await site.until(lambda: site.stored.read("vit") is None)
+        await site.wait_until(lambda: site.stored.read("vit") is None)
 
-    lived(wire, life)
+    run_scenario(wire, life)

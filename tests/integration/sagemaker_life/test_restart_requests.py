@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fakes.sagemaker_site.life import lived_on
-from fakes.sagemaker_site.site import Site, Wire, spec
+from fakes.sagemaker_site.life import run_scenario_on
+from fakes.sagemaker_site.site import Site, Wire, make_spec
 from muster.api.names import RESTART_ANNOTATION, SOURCE_ANNOTATION
 from muster.backends.sagemaker.jobs import NO_EDITED_SOURCES, NO_RESTART_REQUESTS
 
@@ -15,12 +15,12 @@ from muster.backends.sagemaker.jobs import NO_EDITED_SOURCES, NO_RESTART_REQUEST
 )
 def test_the_annotation_has_no_effect_and_the_condition_warns(wire: Wire, annotation: str, warning: str) -> None:
     async def life(site: Site) -> None:
-        site.stored.create("vit", spec())
-        await site.until(lambda: site.phase() == "Running")
+        site.stored.create("vit", make_spec())
+        await site.wait_until(lambda: site.get_phase() == "Running")
         site.stored.annotate("vit", **{annotation: "now"})
-        await site.until(lambda: warning in site.find_condition("Accepted")[2])
+        await site.wait_until(lambda: warning in site.find_condition("Accepted")[2])
         assert site.find_condition("Accepted")[:2] == ("True", "ValidWithRemarks")
-        await site.until(lambda: site.phase() == "Succeeded")
-        assert len(site.service.called("CreateTrainingJob")) == 1
+        await site.wait_until(lambda: site.get_phase() == "Succeeded")
+        assert len(site.service.list_calls("CreateTrainingJob")) == 1
 
-    lived_on(lambda: Site(wire), life)
+    run_scenario_on(lambda: Site(wire), life)

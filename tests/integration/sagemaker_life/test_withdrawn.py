@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from fakes.sagemaker_site.life import lived
-from fakes.sagemaker_site.site import Site, Wire, spec
+from fakes.sagemaker_site.life import run_scenario
+from fakes.sagemaker_site.site import Site, Wire, make_spec
 from muster.api.spec.job import Job
-from muster.objects.aws.place import Place
+from muster.objects.aws.access import AwsAccess
 
 
 @dataclass
@@ -21,7 +21,7 @@ class StuckHost:
     begun: list[int] = field(default_factory=list)
     given_up: list[int] = field(default_factory=list)
 
-    async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:  # noqa: ARG002
+    async def prepare(self, job: Job, attempt: int, aws_access: AwsAccess) -> Mapping[str, object]:  # noqa: ARG002
         self.begun.append(job.metadata.generation)
         try:
             await asyncio.sleep(1e9)
@@ -38,7 +38,7 @@ async def _fetching(site: Site) -> StuckHost:
     backend._actions = replace(backend._actions, requests=host)
     # requests of earlier operators have arrived by now
     await asyncio.sleep(60)
-    site.stored.create("vit", spec())
+    site.stored.create("vit", make_spec())
     await _until(lambda: bool(host.begun))
     return host
 
@@ -53,39 +53,39 @@ async def _until(holds: object) -> None:
 def test_a_deletion_does_not_wait(wire: Wire) -> None:
     async def life(site: Site) -> None:
         host = await _fetching(site)
-        deleted_at = site.now()
+        deleted_at = site.get_now()
         site.stored.delete("vit")
-        await site.until(lambda: site.stored.read("vit") is None)
-        assert site.now() - deleted_at < 5
+        await site.wait_until(lambda: site.stored.read("vit") is None)
+        assert site.get_now() - deleted_at < 5
         assert host.given_up == [1]
-        assert not site.service.called("CreateTrainingJob")
+        assert not site.service.list_calls("CreateTrainingJob")
 
-    lived(wire, life)
+    run_scenario(wire, life)
 
 
 def test_a_suspension_does_not_wait(wire: Wire) -> None:
     async def life(site: Site) -> None:
         host = await _fetching(site)
-        changed_at = site.now()
+        changed_at = site.get_now()
         site.stored.change("vit", suspend=True)
-        await site.until(lambda: site.phase() == "Suspended")
-        assert site.now() - changed_at < 5
+        await site.wait_until(lambda: site.get_phase() == "Suspended")
+        assert site.get_now() - changed_at < 5
         assert host.given_up == [1]
-        assert not site.service.called("CreateTrainingJob")
+        assert not site.service.list_calls("CreateTrainingJob")
 
-    lived(wire, life)
+    run_scenario(wire, life)
 
 
 def test_what_another_spec_asks_for_is_fetched_at_once(wire: Wire) -> None:
     async def life(site: Site) -> None:
         host = await _fetching(site)
-        changed_at = site.now()
+        changed_at = site.get_now()
         site.stored.change("vit", command=["python", "other.py"])
         await _until(lambda: host.begun == [1, 2])
-        assert site.now() - changed_at < 5
+        assert site.get_now() - changed_at < 5
         assert host.given_up == [1]
 
-    lived(wire, life)
+    run_scenario(wire, life)
 
 
 def test_what_changes_nothing_of_the_spec_interrupts_nothing(wire: Wire) -> None:
@@ -97,4 +97,4 @@ def test_what_changes_nothing_of_the_spec_interrupts_nothing(wire: Wire) -> None
         await asyncio.sleep(60)
         assert (host.begun, host.given_up) == ([1], [])
 
-    lived(wire, life)
+    run_scenario(wire, life)

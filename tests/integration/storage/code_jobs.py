@@ -4,10 +4,10 @@ from muster.api.document import JSON, Document
 from muster.api.spec.job import Job
 from muster.api.spec.source import SecretKeyRef
 from muster.api.validation.validate import validate
-from muster.objects.aws.place import Place
+from muster.objects.aws.access import AwsAccess
 from muster.render.storage.source_files import SourceFiles
 
-HERE = Place("us-east-1")
+HERE = AwsAccess("us-east-1")
 
 
 def code_job(namespace: str = "team", code: str = "print(1)\n", **block: JSON) -> Job:

@@ -19,7 +19,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
 from urllib3 import HTTPResponse
 
-from fakes.s3_server import contents
+from fakes.s3_server import read_objects
 from muster.render.storage.errors import StorageError
 from muster.render.storage.storage_plan import CodePlan, StoragePlan
 from muster.storage.dependencies import StorageDependencies
@@ -57,9 +57,9 @@ def test_snapshots_are_brought_and_go_along(s3: S3Client, tmp_path: Path, depend
     _old(folders.checkpoints / "a" / "2.pt", "2")
     (folders.checkpoints / "a" / "3.pt").write_text("half of it")
     node_sync.upload_checkpoints()
-    assert contents(s3, "data", "ckpt/") == {"ckpt/a/1.pt": b"1", "ckpt/a/2.pt": b"2"}
+    assert read_objects(s3, "data", "ckpt/") == {"ckpt/a/1.pt": b"1", "ckpt/a/2.pt": b"2"}
     node_sync.upload_all()
-    assert contents(s3, "data", "ckpt/")["ckpt/a/3.pt"] == b"half of it"
+    assert read_objects(s3, "data", "ckpt/")["ckpt/a/3.pt"] == b"half of it"
 
 
 def test_what_is_kept_already_is_not_uploaded_again(
@@ -77,7 +77,7 @@ def test_what_is_kept_already_is_not_uploaded_again(
     assert said == []
     assert s3.head_object(Bucket="data", Key="ckpt/1.pt")["LastModified"] == kept
     _node_sync(tmp_path, dependencies, StoragePlan("vit", 1, checkpoint="s3://data/other"))[0].upload_all()
-    assert contents(s3, "data", "other/") == {"other/1.pt": b"1"}
+    assert read_objects(s3, "data", "other/") == {"other/1.pt": b"1"}
 
 
 def test_ranks_that_start_anew_see_what_the_other_nodes_wrote(
@@ -98,7 +98,7 @@ def test_ranks_that_start_anew_see_what_the_other_nodes_wrote(
     second.upload_all()
     first.download_checkpoints()
     assert (here.checkpoints / "last.pt").read_text() == "step 30"
-    assert contents(s3, "data", "ckpt/") == {"ckpt/last.pt": b"step 30"}
+    assert read_objects(s3, "data", "ckpt/") == {"ckpt/last.pt": b"step 30"}
 
 
 def test_a_snapshot_that_names_others_comes_after_them(
@@ -132,7 +132,7 @@ def test_a_folder_is_walked_once_however_old_its_files_are(
     sys.addaudithook(hear)
     node_sync.upload_checkpoints()
     is_over = True
-    assert len(contents(s3, "data", "ckpt/")) == 30
+    assert len(read_objects(s3, "data", "ckpt/")) == 30
     assert walks == 1
 
 
@@ -144,7 +144,7 @@ def test_results_are_kept_below_the_jobs_name(s3: S3Client, tmp_path: Path, depe
     (folders.model / "token").symlink_to("/etc/hostname")
     (folders.output / "failure").write_text("f")
     node_sync.upload_all()
-    assert contents(s3, "data") == {
+    assert read_objects(s3, "data") == {
         "out/vit/model/best.pt": b"m",
         "out/vit/model/x/model.pt": b"m",
         "out/vit/output/failure": b"f",
@@ -163,8 +163,8 @@ def test_one_key_that_is_denied_keeps_no_other_file_from_s3(
     with _denied(dependencies, *keys), pytest.raises(StorageError, match="more than 1024 bytes") as caught:
         node_sync.upload_all()
     assert caught.value.reason == "FolderUnusable"
-    assert len(contents(s3, "data", "out/vit/model/")) == 38
-    assert list(contents(s3, "data", "out/vit/output/")) == ["out/vit/output/log"]
+    assert len(read_objects(s3, "data", "out/vit/model/")) == 38
+    assert list(read_objects(s3, "data", "out/vit/output/")) == ["out/vit/output/log"]
 
 
 def test_a_denied_result_is_named_with_what_has_to_be_allowed(
@@ -217,7 +217,7 @@ def test_a_read_only_location_is_an_error_before_the_ranks_start(
 
 def test_trying_to_write_leaves_nothing(s3: S3Client, tmp_path: Path, dependencies: StorageDependencies) -> None:
     download_node(KEPT, 0, make_node_folders(tmp_path), None, dependencies)
-    assert contents(s3, "data") == {}
+    assert read_objects(s3, "data") == {}
     assert s3.list_multipart_uploads(Bucket="data").get("Uploads", []) == []
 
 
@@ -278,7 +278,7 @@ def test_the_keeper_does_what_the_agent_asks_for(
             assert _asked(tmp_path / "socket", nonsense) == b""
         (folders.model / "m").write_text("m")
         assert _asked(tmp_path / "socket", b'{"ask": "finish"}\n') == b"{}\n"
-        assert contents(s3, "data", "out/") == {"out/vit/model/m": b"m"}
+        assert read_objects(s3, "data", "out/") == {"out/vit/model/m": b"m"}
 
 
 def test_the_keeper_says_what_went_wrong(tmp_path: Path, dependencies: StorageDependencies) -> None:
@@ -295,4 +295,4 @@ def test_a_keeper_that_is_sent_away_keeps_what_it_can(
     node_sync, folders = _node_sync(tmp_path, dependencies)
     with _served(node_sync, tmp_path / "socket"):
         (folders.checkpoints / "1.pt").write_text("1")
-    assert contents(s3, "data") == {"ckpt/1.pt": b"1"}
+    assert read_objects(s3, "data") == {"ckpt/1.pt": b"1"}

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes.git_server import commit, git_server, new_repository
-from fakes.s3_server import contents
+from fakes.git_server import commit, create_repository, git_server
+from fakes.s3_server import read_objects
 from integration.storage.code_jobs import HERE, code_job, no_config_map, no_token
 from muster.api.config.sagemaker import AwsEndpoints
 from muster.api.spec.job import Job
@@ -39,7 +39,7 @@ async def test_attempts_share_their_code(aws: Aws, s3: S3Client) -> None:
     prepared = RequestPreparer(aws, no_config_map, no_token)
     bodies = [await prepared.prepare(code_job(), attempt, HERE) for attempt in (1, 2)]
     await aws.close()
-    (key,) = contents(s3, "data")
+    (key,) = read_objects(s3, "data")
     assert key.startswith("source/")
     assert key.endswith("/sourcedir.tar.gz")
     for body in bodies:
@@ -51,7 +51,7 @@ async def test_attempts_share_their_code(aws: Aws, s3: S3Client) -> None:
 
 async def test_the_same_code_is_uploaded_once_from_wherever_it_comes(aws: Aws, s3: S3Client, tmp_path: Path) -> None:
     code = {"train.py": "print(1)\n"}
-    name = commit(new_repository(tmp_path / "code.git"), code)
+    name = commit(create_repository(tmp_path / "code.git"), code)
 
     async def read(_: str, __: str) -> SourceFiles:
         return make_files(code)
@@ -62,7 +62,7 @@ async def test_the_same_code_is_uploaded_once_from_wherever_it_comes(aws: Aws, s
         for source in (code_job().spec.source, Source(config_map=ConfigMapSource(name="code")), Source(git=repository)):
             await prepared.prepare(_with_source(source), 1, HERE)
     await aws.close()
-    ((key, packed),) = contents(s3, "data").items()
+    ((key, packed),) = read_objects(s3, "data").items()
     files = read_archive(io.BytesIO(packed), key)
     assert files["train.py"].content == b"print(1)\n"
     # with muster's only addition, the rank reports
@@ -72,12 +72,12 @@ async def test_the_same_code_is_uploaded_once_from_wherever_it_comes(aws: Aws, s
 async def test_a_replaced_archive_is_not_run(aws: Aws, s3: S3Client) -> None:
     prepared = RequestPreparer(aws, no_config_map, no_token)
     await prepared.prepare(code_job(), 1, HERE)
-    ((key, packed),) = contents(s3, "data").items()
+    ((key, packed),) = read_objects(s3, "data").items()
     s3.put_object(Bucket="data", Key=key, Body=b"other code", ChecksumAlgorithm="SHA256")
     await prepared.prepare(code_job(), 2, HERE)
     await prepared.prepare(code_job(), 3, HERE)
     await aws.close()
-    assert contents(s3, "data") == {key: packed}
+    assert read_objects(s3, "data") == {key: packed}
 
 
 async def test_one_jobs_code_after_the_other_is_in_memory(aws: Aws, s3: S3Client) -> None:  # noqa: ARG001 - its bucket
@@ -100,7 +100,7 @@ async def test_one_jobs_code_after_the_other_is_in_memory(aws: Aws, s3: S3Client
 async def test_code_that_is_there_is_not_uploaded_again(aws: Aws, s3: S3Client) -> None:
     prepared = RequestPreparer(aws, no_config_map, no_token)
     await prepared.prepare(code_job(), 1, HERE)
-    (key,) = contents(s3, "data")
+    (key,) = read_objects(s3, "data")
     first = s3.head_object(Bucket="data", Key=key)["LastModified"]
     s3.put_object_tagging(Bucket="data", Key=key, Tagging={"TagSet": [{"Key": "left", "Value": "alone"}]})
     await prepared.prepare(code_job(), 2, HERE)
@@ -112,7 +112,7 @@ async def test_code_that_is_there_is_not_uploaded_again(aws: Aws, s3: S3Client) 
 async def test_the_sdks_own_request_has_its_own_code(aws: Aws, s3: S3Client) -> None:
     body = await RequestPreparer(aws, no_config_map, no_token).prepare(code_job(rankReports="Off"), 1, HERE)
     await aws.close()
-    assert list(contents(s3, "data")) == [f"{body['TrainingJobName']}/source/sourcedir.tar.gz"]
+    assert list(read_objects(s3, "data")) == [f"{body['TrainingJobName']}/source/sourcedir.tar.gz"]
 
 
 async def test_channels_bring_code_and_start_script_of_their_own(aws: Aws, s3: S3Client) -> None:
@@ -120,7 +120,7 @@ async def test_channels_bring_code_and_start_script_of_their_own(aws: Aws, s3: S
     await aws.close()
     folder = f"{body['TrainingJobName']}/input"
     drivers = [f"{folder}/sm_drivers/{name}" for name in ("muster_start.json", "muster_start.py", "sm_train.sh")]
-    assert sorted(contents(s3, "data")) == [f"{folder}/code/sourcedir.tar.gz", *drivers]
+    assert sorted(read_objects(s3, "data")) == [f"{folder}/code/sourcedir.tar.gz", *drivers]
 
 
 async def test_code_of_a_job_without_output_lies_in_the_bucket_of_its_roles_account(aws: Aws, s3: S3Client) -> None:
@@ -130,7 +130,7 @@ async def test_code_of_a_job_without_output_lies_in_the_bucket_of_its_roles_acco
     body = await RequestPreparer(aws, no_config_map, no_token).prepare(_job_without_output(), 1, HERE)
     await aws.close()
     assert body["OutputDataConfig"] == {"S3OutputPath": f"s3://{bucket}/"}
-    (key,) = contents(s3, bucket)
+    (key,) = read_objects(s3, bucket)
     assert key.startswith("source/")
 
 

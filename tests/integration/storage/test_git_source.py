@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes.git_server import GitServer, commit, git, git_server, new_repository
+from fakes.git_server import GitServer, commit, create_repository, git_server, run_git
 from muster.render.storage.errors import StorageError
 from muster.render.storage.git_folder import GitFolder
 from muster.render.storage.source_files import SourceFile
@@ -22,7 +22,7 @@ def server(tmp_path: Path) -> Iterator[GitServer]:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    return new_repository(tmp_path / "code.git")
+    return create_repository(tmp_path / "code.git")
 
 
 def _source(server: GitServer, name: str, path: str = "") -> GitFolder:
@@ -84,12 +84,12 @@ def test_symbolic_links_are_refused(server: GitServer, repository: Path) -> None
 
 def test_submodules_are_refused(server: GitServer, repository: Path, tmp_path: Path) -> None:
     commit(repository, {"a": ""})
-    other = new_repository(tmp_path / "other")
+    other = create_repository(tmp_path / "other")
     name = commit(other, {"b": ""})
-    git(repository, "update-index", "--add", "--cacheinfo", f"160000,{name},sub")
-    git(repository, "commit", "--quiet", "--message", "a submodule")
+    run_git(repository, "update-index", "--add", "--cacheinfo", f"160000,{name},sub")
+    run_git(repository, "commit", "--quiet", "--message", "a submodule")
     with pytest.raises(StorageError, match="submodule"):
-        fetch_commit(_source(server, git(repository, "rev-parse", "HEAD")))
+        fetch_commit(_source(server, run_git(repository, "rev-parse", "HEAD")))
 
 
 def test_a_redirect_is_not_followed(server: GitServer, repository: Path) -> None:

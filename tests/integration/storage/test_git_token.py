@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 
 import pytest
 
-from fakes.git_server import GitServer, commit, git_server, new_repository
+from fakes.git_server import GitServer, commit, create_repository, git_server
 from fakes.http_site import At
 from muster.collector.trust.certificate import issue_certificate, make_server_context
 from muster.render.storage.errors import StorageError
@@ -40,7 +40,7 @@ class Hosted:
 
 @pytest.fixture
 def hosted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosted]:
-    name = commit(new_repository(tmp_path / "repositories" / "code.git"), {"train.py": "print(1)\n"})
+    name = commit(create_repository(tmp_path / "repositories" / "code.git"), {"train.py": "print(1)\n"})
     certificate = issue_certificate(("127.0.0.1",), time.time(), 86400.0)
     authority = tmp_path / "authority.pem"
     authority.write_text(certificate.authority)
@@ -104,7 +104,7 @@ def test_a_redirect_is_not_shown_the_token(hosted: Hosted, tmp_path: Path) -> No
 
 
 def test_a_token_is_not_sent_without_tls(tmp_path: Path) -> None:
-    name = commit(new_repository(tmp_path / "code.git"), {"a": "1"})
+    name = commit(create_repository(tmp_path / "code.git"), {"a": "1"})
     with git_server(tmp_path) as server:
         result = _refused(GitFolder(f"{server.url}/code.git", name, "", "x-access-token"), TOKEN)
         assert not server.asked

@@ -16,7 +16,7 @@ from tempfile import TemporaryFile
 
 import pytest
 
-from fakes.git_server import commit, git_server, new_repository, pack_server
+from fakes.git_server import commit, create_repository, git_server, pack_server
 from fakes.slow_host import SlowHost, slow_host
 from muster.render.storage.errors import StorageError
 from muster.render.storage.source_archive import SourceArchive, make_members, pack_files
@@ -27,7 +27,7 @@ from muster.storage.archive.messages import ArchiveRequest
 from muster.storage.git.address_policy import AddressPolicy
 from support import packs
 from support.archive_requests import LIMITS, build_archive_request
-from support.packs import BLOB, COMMIT, REF_DELTA, TREE, copy, delta, entry
+from support.packs import BLOB, COMMIT, REF_DELTA, TREE, build_delta, build_entry, copy
 
 PATIENCE_SECONDS = 60.0
 TESTS = Path(__file__).parents[2]
@@ -52,7 +52,7 @@ async def _is_reported(event: object) -> bool:
 
 
 async def test_a_commit_becomes_the_archive_that_its_files_make(tmp_path: Path) -> None:
-    name = commit(new_repository(tmp_path / "code.git"), {"train.py": "print(1)\n", "lib/a.py": "x = 1\n"})
+    name = commit(create_repository(tmp_path / "code.git"), {"train.py": "print(1)\n", "lib/a.py": "x = 1\n"})
     with git_server(tmp_path) as server, TemporaryFile() as into:
         asked = replace(build_archive_request(f"{server.url}/code.git", name), added={"muster_entry.py": b"run()\n"})
         made = await make_archive(asked, into)
@@ -66,7 +66,7 @@ async def test_a_commit_becomes_the_archive_that_its_files_make(tmp_path: Path) 
 
 
 async def test_what_muster_adds_is_not_written_over(tmp_path: Path) -> None:
-    name = commit(new_repository(tmp_path / "code.git"), {"muster_entry.py": "evil()\n"})
+    name = commit(create_repository(tmp_path / "code.git"), {"muster_entry.py": "evil()\n"})
     with git_server(tmp_path) as server:
         result = await _refused(
             replace(build_archive_request(f"{server.url}/code.git", name), added={"muster_entry.py": b""})
@@ -77,43 +77,47 @@ async def test_what_muster_adds_is_not_written_over(tmp_path: Path) -> None:
 def _served(*entries: bytes, root: bytes) -> tuple[bytes, str]:
     """Return a pack with a commit of the tree `root`, and the commit's name."""
     value = packs.commit_of(packs.name(TREE, root))
-    return packs.pack(entry(COMMIT, value), entry(TREE, root), *entries), packs.name(COMMIT, value)
+    return packs.pack(build_entry(COMMIT, value), build_entry(TREE, root), *entries), packs.name(COMMIT, value)
 
 
 def _zeros() -> tuple[bytes, str]:
     blob = bytes(300 * 2**20)
-    return _served(entry(BLOB, blob), root=packs.tree(("100644", "weights", packs.name(BLOB, blob))))
+    return _served(build_entry(BLOB, blob), root=packs.build_tree(("100644", "weights", packs.name(BLOB, blob))))
 
 
 def _many_copies() -> tuple[bytes, str]:
     # a megabyte whose header claims a terabyte
     base = b"x" * 2**20
-    value = delta(len(base), 2**40, *[copy(0, len(base))] * 2**17)
-    return _served(entry(BLOB, base), entry(REF_DELTA, value, bytes.fromhex(packs.name(BLOB, base))), root=b"")
+    value = build_delta(len(base), 2**40, *[copy(0, len(base))] * 2**17)
+    return _served(
+        build_entry(BLOB, base), build_entry(REF_DELTA, value, bytes.fromhex(packs.name(BLOB, base))), root=b""
+    )
 
 
 def _lying_delta() -> tuple[bytes, str]:
     base = b"x" * 2**20
-    value = delta(len(base), 10, *[copy(0, len(base))] * 2**17)
-    return _served(entry(BLOB, base), entry(REF_DELTA, value, bytes.fromhex(packs.name(BLOB, base))), root=b"")
+    value = build_delta(len(base), 10, *[copy(0, len(base))] * 2**17)
+    return _served(
+        build_entry(BLOB, base), build_entry(REF_DELTA, value, bytes.fromhex(packs.name(BLOB, base))), root=b""
+    )
 
 
 def _long_list(files: int) -> tuple[bytes, str]:
-    return _served(root=packs.tree(*(("100644", f"{n:07}", "1" * 40) for n in range(files))))
+    return _served(root=packs.build_tree(*(("100644", f"{n:07}", "1" * 40) for n in range(files))))
 
 
 def _folders(times: int, depth: int) -> tuple[bytes, str]:
     entries, root = [], b""
     for _ in range(depth):
         inner = packs.name(TREE, root)
-        entries.append(entry(TREE, root))
-        root = packs.tree(*(("40000", f"{n:03}", inner) for n in range(times)))
+        entries.append(build_entry(TREE, root))
+        root = packs.build_tree(*(("40000", f"{n:03}", inner) for n in range(times)))
     return _served(*entries, root=root)
 
 
 def _link() -> tuple[bytes, str]:
     blob = b"/var/run/secrets/kubernetes.io/serviceaccount/token"
-    return _served(entry(BLOB, blob), root=packs.tree(("120000", "out", packs.name(BLOB, blob))))
+    return _served(build_entry(BLOB, blob), root=packs.build_tree(("120000", "out", packs.name(BLOB, blob))))
 
 
 def _no_tree() -> tuple[bytes, str]:
@@ -154,15 +158,17 @@ async def test_a_commit_that_needs_too_much_memory_is_refused() -> None:
 async def test_a_commit_that_takes_too_long_to_unpack_is_refused() -> None:
     base = b"x" * 1000
     result = 20_000_000
-    value = delta(len(base), result, bytes([0x91, 0, 1]) * result)
-    content, name = _served(entry(BLOB, base), entry(REF_DELTA, value, bytes.fromhex(packs.name(BLOB, base))), root=b"")
+    value = build_delta(len(base), result, bytes([0x91, 0, 1]) * result)
+    content, name = _served(
+        build_entry(BLOB, base), build_entry(REF_DELTA, value, bytes.fromhex(packs.name(BLOB, base))), root=b""
+    )
     with pack_server(content) as url:
         candidate = await _refused(build_archive_request(url, name, replace(LIMITS, cpu_seconds=2)))
     assert candidate.message.endswith("reading the commit takes more than 2 s of processor time")
 
 
 async def test_a_file_grows_no_larger_than_is_allowed(tmp_path: Path) -> None:
-    repository = new_repository(tmp_path / "code.git")
+    repository = create_repository(tmp_path / "code.git")
     (repository / "weights").write_bytes(os.urandom(200_000))
     name = commit(repository, {})
     with git_server(tmp_path) as server:
@@ -222,7 +228,7 @@ async def test_nothing_of_it_is_left_on_disk(slow: SlowHost, tmp_path: Path, mon
 
 @pytest.mark.parametrize("address_policy", [AddressPolicy.NAMED, AddressPolicy.PUBLIC])
 async def test_the_operators_own_machine_is_not_asked(tmp_path: Path, address_policy: AddressPolicy) -> None:
-    name = commit(new_repository(tmp_path / "code.git"), {"a": "1"})
+    name = commit(create_repository(tmp_path / "code.git"), {"a": "1"})
     with git_server(tmp_path) as server:
         result = await _refused(
             replace(build_archive_request(f"{server.url}/code.git", name), address_policy=address_policy)
@@ -233,7 +239,7 @@ async def test_the_operators_own_machine_is_not_asked(tmp_path: Path, address_po
 
 
 async def test_a_redirect_to_the_metadata_service_is_not_followed(tmp_path: Path) -> None:
-    name = commit(new_repository(tmp_path / "code.git"), {"a": "1"})
+    name = commit(create_repository(tmp_path / "code.git"), {"a": "1"})
     with git_server(tmp_path) as server:
         server.redirect = "http://169.254.169.254/latest/meta-data/iam/"
         result = await _refused(build_archive_request(f"{server.url}/code.git", name))

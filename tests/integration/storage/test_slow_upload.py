@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes.git_server import commit, git_server, new_repository
-from fakes.s3_server import contents
+from fakes.git_server import commit, create_repository, git_server
+from fakes.s3_server import read_objects
 from fakes.slow_host import SlowHost, slow_host
 from integration.storage.code_jobs import HERE, code_job, no_config_map, no_token
 from muster.api.config.sagemaker import AwsEndpoints
@@ -46,7 +46,7 @@ def _at(netloc: str, name: str = "1" * 40) -> GitSource:
 
 @contextmanager
 def _good_git(folder: Path) -> Iterator[GitSource]:
-    name = commit(new_repository(folder / "code.git"), {"train.py": "print(1)\n"})
+    name = commit(create_repository(folder / "code.git"), {"train.py": "print(1)\n"})
     with git_server(folder) as server:
         yield _at(server.url.removeprefix("http://"), name)
 
@@ -64,7 +64,7 @@ async def test_a_slow_host_delays_no_other_job(s3: S3Client, s3_url: str, tmp_pa
         async with asyncio.timeout(PATIENCE_SECONDS):
             await prepared.prepare(_job("git", good), 1, HERE)
             await prepared.prepare(_job("inline"), 1, HERE)
-        assert len(contents(s3, "data")) == 2
+        assert len(read_objects(s3, "data")) == 2
         assert not any(task.done() for task in stuck)
         for task in stuck:
             task.cancel()
@@ -117,5 +117,5 @@ async def test_an_upload_ends_with_its_time(s3: S3Client, s3_url: str) -> None:
             await aws.send_request(HERE, "s3", "PutObject", {"Bucket": "data", "Key": "code", "Body": body})
     body = DeadlineFile(io.BytesIO(content), 60.0)
     await aws.send_request(HERE, "s3", "PutObject", {"Bucket": "data", "Key": "code", "Body": body})
-    assert contents(s3, "data") == {"code": content}
+    assert read_objects(s3, "data") == {"code": content}
     await aws.close()

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from muster.api.document import JSON, Document, FieldPath, format_path
 from muster.api.field_problems import InvalidResource
 from muster.api.validation.validate import MAX_SPEC_BYTES, validate
-from support.searches import examples
-from support.valid_jobs import job_of
+from support.searches import choose_example_count
+from support.valid_jobs import make_job
 from unit.api.api_resources import (
     BadResource,
     bad_resources,
@@ -96,7 +96,7 @@ def test_a_spec_that_no_plan_could_carry_is_refused() -> None:
 
 def test_text_from_the_user_stays_on_its_line_and_short() -> None:
     with pytest.raises(InvalidResource) as refused:
-        job_of("a\nb" + "c" * 1000, {**spec(), "x\ny": 1})
+        make_job("a\nb" + "c" * 1000, {**spec(), "x\ny": 1})
     assert len(str(refused.value).splitlines()) == 2
     assert len(str(refused.value)) < 1000
 
@@ -161,7 +161,7 @@ def changed(draw: st.DrawFn) -> JSON:
     return value
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=choose_example_count(300), deadline=None)
 @given(changed())
 def test_any_change_is_accepted_or_refused_where_it_is(value: JSON) -> None:
     result = problems(value)
@@ -177,7 +177,7 @@ def test_any_change_is_accepted_or_refused_where_it_is(value: JSON) -> None:
         validate(Document(value))
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=choose_example_count(150), deadline=None)
 @given(changed())
 def test_what_muster_accepts_the_schema_accepts(value: JSON) -> None:
     if not problems(value):

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.api.validation.rules.regexes import find_regex_problem
-from support.searches import examples
+from support.searches import choose_example_count
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_others_are_not(pattern: str) -> None:
     assert find_regex_problem(pattern) is not None
 
 
-@settings(deadline=None, max_examples=examples(500))
+@settings(deadline=None, max_examples=choose_example_count(500))
 @given(st.text(alphabet=r"ab()[]{}*+?|\^$.,12-:=P<>!#x", max_size=14))
 def test_any_text_has_an_answer(pattern: str) -> None:
     answer = find_regex_problem(f"({pattern})")

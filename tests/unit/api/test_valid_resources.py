@@ -12,12 +12,12 @@ from muster.api.validation.validate import is_job, validate
 from muster.api.yaml.load import load_documents
 from muster.api.yaml.serialise import serialise_resource as as_resource
 from muster.api.yaml.serialise import serialise_status, to_yaml
-from support.valid_jobs import job_of
+from support.valid_jobs import make_job
 from unit.api.api_resources import full_resource, problems, resource, spec
 
 
 def test_the_smallest_job_has_its_defaults() -> None:
-    job = job_of("digits", {"launcher": {"direct": {}}, "command": ["python", "train.py"]})
+    job = make_job("digits", {"launcher": {"direct": {}}, "command": ["python", "train.py"]})
     assert (job.spec.nodes, job.spec.procs_per_node, job.spec.startup_timeout_seconds) == (1, "Auto", 900)
     assert (job.metadata.namespace, job.spec.network.interface, job.spec.checkpoint) == ("default", "Auto", None)
 
@@ -152,4 +152,4 @@ def test_no_interfaces(text: str) -> None:
 
 def test_a_status_leaves_out_what_is_not_known() -> None:
     assert serialise_status(Status(phase="Running")) == {"observedGeneration": 0, "phase": "Running", "attempt": 0}
-    assert Job.model_validate({"metadata": {"name": "a"}, "spec": job_of("a", spec()).spec}).metadata.name == "a"
+    assert Job.model_validate({"metadata": {"name": "a"}, "spec": make_job("a", spec()).spec}).metadata.name == "a"

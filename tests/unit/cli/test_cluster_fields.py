@@ -7,7 +7,7 @@ from muster.api.document import JSON
 from muster.api.spec.job import Spec
 from muster.cli.options import RunOptions
 from muster.cli.run.cluster_fields import make_cluster_notes
-from support.valid_jobs import job_of
+from support.valid_jobs import make_job
 
 OPTIONS = RunOptions(
     file="job.yaml",
@@ -44,7 +44,7 @@ USED_HERE = (
 
 
 def notes(spec: dict[str, JSON], options: RunOptions = OPTIONS) -> tuple[str, ...]:
-    return make_cluster_notes(job_of("vit", {"launcher": {"direct": {}}, "command": ["train"], **spec}), options)
+    return make_cluster_notes(make_job("vit", {"launcher": {"direct": {}}, "command": ["train"], **spec}), options)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from fakes.api_server import ApiServer, Mishap, failure, lost_answer, served
+from fakes.api_server import ApiServer, Mishap, lose_response, make_failure, served
 from muster.api.spec.job import Job
 from muster.clients.kubernetes.client import Change
 from muster.core.actions import Action, SendCommand
@@ -83,9 +83,9 @@ def conflict(server: ApiServer) -> web.Response:
     [
         [],
         [conflict],
-        [conflict, lambda _: failure(503, "ServiceUnavailable", "etcd")],
-        [lost_answer],
-        [lambda _: failure(500, "InternalError", "etcd"), lost_answer],
+        [conflict, lambda _: make_failure(503, "ServiceUnavailable", "etcd")],
+        [lose_response],
+        [lambda _: make_failure(500, "InternalError", "etcd"), lose_response],
         [lambda _: None],
     ],
     ids=["none", "conflict", "no refetch", "lost answer", "refused, then lost", "no answer"],

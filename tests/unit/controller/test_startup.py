@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes.api_server import ApiServer, failure, served
+from fakes.api_server import ApiServer, make_failure, served
 from muster.controller import startup
 from muster.controller.startup import StartupError, check_cluster, run_with_retries
 from muster.objects.kubernetes.errors import ApiError
@@ -22,7 +22,7 @@ async def test_a_missing_right_is_named(tmp_path: Path) -> None:
     server = listing()
     async with served(server, tmp_path) as client:
         await check_cluster(client, ("team",), lambda: 0.0)
-        server.mishaps = [lambda _: failure(403, "Forbidden", FORBIDDEN)]
+        server.mishaps = [lambda _: make_failure(403, "Forbidden", FORBIDDEN)]
         with pytest.raises(StartupError, match=r'cannot list resource "pods".*namespace "team"'):
             await run_with_retries("listing pods", lambda: client.list(PODS, "team"), lambda: 0.0)
 
@@ -32,7 +32,7 @@ async def test_a_cluster_that_does_not_know_jobs_is_waited_for(
 ) -> None:
     monkeypatch.setattr(startup, "CRD_CHECK_SECONDS", 0.01)
     server = listing()
-    server.mishaps = [lambda _: failure(404, "NotFound", "the server could not find the requested resource")] * 3
+    server.mishaps = [lambda _: make_failure(404, "NotFound", "the server could not find the requested resource")] * 3
     async with served(server, tmp_path) as client:
         await check_cluster(client, (), lambda: 0.0)
     assert [record.getMessage().count("muster crd | kubectl apply -f -") for record in caplog.records] == [1]
@@ -40,7 +40,7 @@ async def test_a_cluster_that_does_not_know_jobs_is_waited_for(
 
 async def test_an_api_server_that_does_not_answer_is_asked_again(tmp_path: Path) -> None:
     server = listing()
-    server.mishaps = [lambda _: failure(500, "InternalError", "etcd"), lambda _: None]
+    server.mishaps = [lambda _: make_failure(500, "InternalError", "etcd"), lambda _: None]
     async with served(server, tmp_path) as client:
         await check_cluster(client, ("team",), lambda: 0.0)
     assert server.mishaps == []
@@ -48,7 +48,7 @@ async def test_an_api_server_that_does_not_answer_is_asked_again(tmp_path: Path)
 
 async def test_what_asking_again_does_not_change_is_raised(tmp_path: Path) -> None:
     server = listing()
-    server.mishaps = [lambda _: failure(422, "Invalid", "no such field")]
+    server.mishaps = [lambda _: make_failure(422, "Invalid", "no such field")]
     async with served(server, tmp_path) as client:
         with pytest.raises(ApiError, match="no such field"):
             await run_with_retries("listing pods", lambda: client.list(PODS, "team"), lambda: 0.0)

@@ -14,7 +14,7 @@ from muster.core.actions import KillNode
 from muster.core.facts import ProcessState
 from muster.core.members import parse_members
 from muster.core.restarts import PLANNED_RESTARTS, RESTART_REQUESTED
-from support.searches import examples
+from support.searches import choose_example_count
 from unit.core.builders import job
 from unit.core.disturbed_world import DisturbedNode, new_disturbed_world
 from unit.core.test_any_operator import check_round, condition_status, with_suspend
@@ -368,12 +368,12 @@ def run_jobs(number: int, machine: type[AnyFaults] = AnyFaults) -> None:
 
 @pytest.mark.hypothesis
 def test_a_job_with_any_faults_restarts_within_its_budget_and_ends() -> None:
-    run_jobs(examples(30))
+    run_jobs(choose_example_count(30))
 
 
 @pytest.mark.hypothesis
 def test_an_elastic_job_with_any_faults_keeps_its_limits_and_ends() -> None:
-    run_jobs(examples(30), AnyFaultsOfElasticJobs)
+    run_jobs(choose_example_count(30), AnyFaultsOfElasticJobs)
 
 
 @pytest.mark.long

@@ -18,7 +18,7 @@ from muster.core.judge import judge
 from muster.core.status.summarise import summarise
 from muster_worker.contract.schema import CommandKind
 from muster_worker.contract.source import EditedSource
-from support.searches import examples
+from support.searches import choose_example_count
 from unit.core.builders import job
 from unit.core.simulated import SimulatedNode, World
 from unit.core.test_any_operator import FAULTS, HARMLESS_EVENTS, apply_event, new_world, run_rounds
@@ -199,7 +199,7 @@ RERUN_EVENTS = st.tuples(st.sampled_from(("rerun", "annotate")), st.integers(0, 
 EVENT_LISTS = st.lists(st.tuples(st.one_of(RERUN_EVENTS, HARMLESS_EVENTS, FAULTS), st.integers(1, 6)), max_size=12)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=choose_example_count(60), deadline=None)
 @given(events=EVENT_LISTS)
 def test_with_any_events_all_nodes_of_an_attempt_run_the_code_in_the_status(
     events: Sequence[tuple[tuple[str, int], int]],

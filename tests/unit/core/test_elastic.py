@@ -23,7 +23,7 @@ from muster.core.members import parse_members, set_node_count
 from muster.core.outcome import Verdict
 from muster.core.restarts import RESIZED
 from muster.core.status.events import list_past_events
-from support.searches import examples
+from support.searches import choose_example_count
 from unit.core.builders import START, facts, missing_node, ready_node
 from unit.core.simulated import SimulatedNode, World
 from unit.core.test_any_operator import lose_machines, run_rounds, with_suspend
@@ -383,7 +383,7 @@ _NODE_BUILDERS = (
     now=st.sampled_from((EARLY, LATE)),
     data=st.data(),
 )
-@settings(max_examples=examples(600))
+@settings(max_examples=choose_example_count(600))
 def test_the_choice_is_stable_and_within_the_limits(
     previous: Status, builders: list[Callable[[int], NodeFacts]], now: float, data: st.DataObject
 ) -> None:

@@ -18,7 +18,7 @@ from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, Proces
 from muster.core.gang_release import FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, compute_release_backoff
 from muster.core.judge import judge
 from muster.core.status.events import list_new_events
-from support.searches import examples
+from support.searches import choose_example_count
 from unit.core.builders import T0, UID, compute_status, facts, job, missing_node, node, ready_node
 from unit.core.simulated import SimulatedNode, World
 
@@ -232,7 +232,7 @@ def new_world(uid: str, nodes: int) -> World:
     return World(job_with_uid, [PlacedNode(number, 1) for number in range(nodes)])
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=choose_example_count(30), deadline=None)
 @given(
     st.lists(st.uuids(), min_size=2, max_size=3, unique=True),
     st.integers(2, 4),

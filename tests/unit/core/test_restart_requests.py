@@ -13,7 +13,7 @@ from muster.core.actions import SendCommand
 from muster.core.restarts import RESTART_REQUESTED
 from muster.core.status.events import list_new_events
 from muster_worker.contract.schema import CommandKind
-from support.searches import examples
+from support.searches import choose_example_count
 from unit.core.builders import job
 from unit.core.simulated import SimulatedNode, World
 from unit.core.test_any_operator import (
@@ -250,7 +250,7 @@ REQUEST_EVENTS = st.tuples(st.just("request"), st.integers(0, 3))
 EVENT_LISTS = st.lists(st.tuples(st.one_of(REQUEST_EVENTS, HARMLESS_EVENTS, FAULTS), st.integers(1, 6)), max_size=12)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=choose_example_count(60), deadline=None)
 @given(events=EVENT_LISTS)
 def test_with_any_events_each_request_restarts_at_most_once_and_the_job_ends(
     events: Sequence[tuple[tuple[str, int], int]],

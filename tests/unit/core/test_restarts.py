@@ -14,7 +14,7 @@ from muster.core.facts import Problem, ProcessState
 from muster.core.failure.ends import End, EndKind
 from muster.core.failure.failure import Failure
 from muster.core.restarts import Restart, find_restart
-from support.searches import examples
+from support.searches import choose_example_count
 from unit.core.builders import T0, job
 from unit.core.simulated import SimulatedNode, World
 from unit.core.test_any_operator import (
@@ -341,7 +341,7 @@ def test_a_suspended_job_does_not_restart() -> None:
     assert all(node.process.state is ProcessState.MISSING for node in world.nodes)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=choose_example_count(60), deadline=None)
 @given(events=EVENT_LISTS)
 def test_with_any_events_each_attempt_starts_once_and_the_job_ends(
     events: Sequence[tuple[tuple[str, int], int]],

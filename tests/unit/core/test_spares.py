@@ -25,7 +25,7 @@ from muster.core.spares import is_spare_ready, replace_unusable_members
 from muster.core.status.events import SPARE_USED, list_past_events
 from muster.core.stragglers import REPLACE_SECONDS
 from muster_worker.contract.schema import AgentPhase, AgentProblem
-from support.searches import examples
+from support.searches import choose_example_count
 from unit.core.builders import START, agent, facts, missing_node, node, ready_node
 from unit.core.simulated import SimulatedNode, World
 from unit.core.test_any_operator import EVENT_LISTS, apply_event, lose_machines, run_rounds, run_to_the_end
@@ -156,7 +156,7 @@ _NODE_BUILDERS = (
     builders=st.lists(st.sampled_from(_NODE_BUILDERS), min_size=3, max_size=6),
     data=st.data(),
 )
-@settings(max_examples=examples(600))
+@settings(max_examples=choose_example_count(600))
 def test_the_choice_is_stable_and_only_replaces_nodes_that_cannot_run(
     previous: Status, builders: list[Callable[[int], NodeFacts]], data: st.DataObject
 ) -> None:
@@ -423,7 +423,7 @@ def test_a_suspension_deletes_the_spares() -> None:
 
 
 @given(events=EVENT_LISTS, spares=st.integers(1, 2))
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=choose_example_count(150), deadline=None)
 def test_with_any_events_a_job_with_spares_runs_each_rank_once_and_ends(
     events: list[tuple[tuple[str, int], int]], spares: int
 ) -> None:

@@ -13,6 +13,7 @@ from botocore.exceptions import (
 )
 
 from muster.diagnose.aws import MAX_TEXT_CHARS, get_iam_action, translate_error
+from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import (
     AccessDenied,
     AlreadyExists,
@@ -25,9 +26,8 @@ from muster.objects.aws.errors import (
     Throttled,
     Unavailable,
 )
-from muster.objects.aws.place import Place
 
-HERE = Place("us-west-2")
+HERE = AwsAccess("us-west-2")
 WHO = "arn:aws:sts::111122223333:assumed-role/muster/pod"
 ALLOW = "Allow it with IAM."
 JOB = "arn:aws:sagemaker:us-west-2:111122223333:training-job/a-1"
@@ -152,7 +152,7 @@ def test_a_denial_names_who_what_and_on_what(tail: str, action: str, resource: s
 
 def test_a_denial_without_words_names_what_was_asked_for() -> None:
     error = answered("403", "", 403, operation="HeadObject")
-    head = translate_error(error, "s3", "HeadObject", Place("us-west-2", "arn:aws:iam::444455556666:role/r"))
+    head = translate_error(error, "s3", "HeadObject", AwsAccess("us-west-2", "arn:aws:iam::444455556666:role/r"))
     assert isinstance(head, AccessDenied)
     assert head.action == "s3:GetObject"
     assert head.message.startswith("s3:GetObject in us-west-2 as arn:aws:iam::444455556666:role/r is not allowed.")

@@ -8,9 +8,9 @@ import pytest
 
 from fakes.sagemaker_service.jobs import Jobs, answer
 from fakes.sagemaker_service.refusal import Refusal
-from fakes.sagemaker_service.script import STOPPING, Stage, completing, failing
+from fakes.sagemaker_service.script import STOPPING, Stage, make_completing_script, make_failing_script
 from muster_dev.paths import ROOT
-from support.training_job_requests import training_job_request
+from support.training_job_requests import make_training_job_request
 
 GOLDEN = sorted((ROOT / "tests/unit/render/sagemaker/golden").glob("*.json"))
 REFUSED = {"plain_spot_and_warmpool"}
@@ -61,25 +61,25 @@ def test_spot_and_a_warm_pool_are_refused_together() -> None:
 )
 def test_what_the_service_refuses_is_refused(changes: dict[str, object], words: str) -> None:
     with pytest.raises(Refusal) as caught:
-        answer(jobs(), "CreateTrainingJob", training_job_request("a-1", **changes), NOW)
+        answer(jobs(), "CreateTrainingJob", make_training_job_request("a-1", **changes), NOW)
     assert caught.value.code == "ValidationException"
     assert words in caught.value.message
 
 
 def test_a_job_goes_its_way_by_the_clock() -> None:
     place = jobs()
-    place.script = lambda _request: completing(60, stage_seconds=10)
-    answer(place, "CreateTrainingJob", training_job_request("a-1"), NOW)
+    place.script = lambda _request: make_completing_script(60, stage_seconds=10)
+    answer(place, "CreateTrainingJob", make_training_job_request("a-1"), NOW)
     job = place.by_name["a-1"]
     seen = [job.state(NOW + timedelta(seconds=at))[1].secondary for at in (0, 10, 20, 79, 80, 90, 9000)]
     assert seen == ["Starting", "Downloading", "Training", "Training", "Uploading", "Completed", "Completed"]
-    assert job.description(NOW + timedelta(seconds=100))["BillableTimeInSeconds"] == 80
+    assert job.make_description(NOW + timedelta(seconds=100))["BillableTimeInSeconds"] == 80
 
 
 def test_a_stop_takes_its_time_and_ends_all_else() -> None:
     place = jobs()
-    place.script = lambda _request: failing("so", 60, stage_seconds=10)
-    answer(place, "CreateTrainingJob", training_job_request("a-1"), NOW)
+    place.script = lambda _request: make_failing_script("so", 60, stage_seconds=10)
+    answer(place, "CreateTrainingJob", make_training_job_request("a-1"), NOW)
     answer(place, "StopTrainingJob", {"TrainingJobName": "a-1"}, NOW + timedelta(seconds=30))
     job = place.by_name["a-1"]
     seen = [job.state(NOW + timedelta(seconds=at))[1].status for at in (29, 30, 30 + STOPPING.seconds, 9000)]
@@ -92,24 +92,24 @@ def test_a_quota_counts_what_runs() -> None:
     place = jobs()
     place.quota["ml.g5.2xlarge"] = 3
     place.script = lambda _request: (Stage("Training", 60), Stage("Completed", status="Completed"))
-    answer(place, "CreateTrainingJob", training_job_request("a-1"), NOW)
+    answer(place, "CreateTrainingJob", make_training_job_request("a-1"), NOW)
     with pytest.raises(
         Refusal, match="is 3 Instances, with current utilization of 2 Instances and a request delta of 2"
     ):
-        answer(place, "CreateTrainingJob", training_job_request("a-2"), NOW)
-    answer(place, "CreateTrainingJob", training_job_request("a-2"), NOW + timedelta(seconds=60))
+        answer(place, "CreateTrainingJob", make_training_job_request("a-2"), NOW)
+    answer(place, "CreateTrainingJob", make_training_job_request("a-2"), NOW + timedelta(seconds=60))
 
 
 def test_a_name_is_taken_until_its_job_is_deleted() -> None:
     place = jobs()
-    answer(place, "CreateTrainingJob", training_job_request("a-1"), NOW)
+    answer(place, "CreateTrainingJob", make_training_job_request("a-1"), NOW)
     with pytest.raises(Refusal, match="ResourceInUse"):
-        answer(place, "CreateTrainingJob", training_job_request("a-1"), NOW)
+        answer(place, "CreateTrainingJob", make_training_job_request("a-1"), NOW)
     with pytest.raises(Refusal, match="ResourceInUse"):
         answer(place, "DeleteTrainingJob", {"TrainingJobName": "a-1"}, NOW)
     later = NOW + timedelta(hours=1)
     answer(place, "DeleteTrainingJob", {"TrainingJobName": "a-1"}, later)
-    answer(place, "CreateTrainingJob", training_job_request("a-1"), later)
+    answer(place, "CreateTrainingJob", make_training_job_request("a-1"), later)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_listings_show_what_is_asked_for(request_: dict[str, object], names: lis
         else (training,)
     )
     for number, name in enumerate(["a-0", "a-1", "b-2"]):
-        answer(place, "CreateTrainingJob", training_job_request(name), NOW + timedelta(seconds=number))
+        answer(place, "CreateTrainingJob", make_training_job_request(name), NOW + timedelta(seconds=number))
     result = answer(place, "ListTrainingJobs", request_, NOW + timedelta(seconds=60))["TrainingJobSummaries"]
     assert isinstance(result, list)
     assert [summary["TrainingJobName"] for summary in result] == names

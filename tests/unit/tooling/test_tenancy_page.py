@@ -9,7 +9,7 @@ from muster.api.config.operator import read_config
 from muster.api.config.tenancy_fields import ALLOWANCES
 from muster.api.config.tenancy_spec import BucketGrant, Tenant
 from muster.api.yaml.load import load_documents
-from muster.backends.sagemaker.targets import namespace_place
+from muster.backends.sagemaker.targets import make_namespace_access
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "tenancy.md").read_text(encoding="utf-8")
@@ -38,9 +38,9 @@ def test_a_trust_policy_as_on_the_page_lets_in_the_namespace_that_it_names() -> 
     policy = json.loads(RIGHTS.split("```json\n")[1].split("```")[0])
     (statement,) = policy["Statement"]
     role = "arn:aws:iam::444455556666:role/muster"
-    asked = namespace_place("us-west-2", role, "team-a")
+    asked = make_namespace_access("us-west-2", role, "team-a")
     assert (asked.assume_role_arn, statement["Condition"]) == (
         role,
         {"StringEquals": {"sts:ExternalId": [asked.external_id]}},
     )
-    assert namespace_place("us-west-2", None, "team-a").external_id == ""
+    assert make_namespace_access("us-west-2", None, "team-a").external_id == ""

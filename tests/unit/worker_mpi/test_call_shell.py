@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster_worker.remote.call_shell import choose_shell
+from muster_worker.remote.command_shell import choose_shell
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from muster_worker.contract.schema import Launcher, Mpi
 from muster_worker.mpi.mpirun import build_mpirun_command
-from support.node_builders import a_node_context, a_plan
+from support.node_builders import make_node_context, make_plan
 
 OPEN_MPI = "mpirun (Open MPI) 4.1.4"
 HYDRA = "HYDRA build details:"
@@ -17,7 +17,7 @@ def start(folder: Path, said: str, named: str) -> str:
     program = folder / "mpirun"
     program.write_text(f"#!/bin/sh\necho '{said}'\n")
     program.chmod(0o755)
-    context = a_node_context(replace(a_plan("train", launcher=Launcher.MPI), mpi=named), 0)
+    context = make_node_context(replace(make_plan("train", launcher=Launcher.MPI), mpi=named), 0)
     command, _ = build_mpirun_command(context, {"PATH": f"{folder}:/bin"}, "10.0.0.1:29500")
     return command[1]
 

@@ -12,7 +12,7 @@ from muster_worker.mpi import node_file, rank_start, world_variables
 from muster_worker.mpi.environment import build_daemon_environment, build_mpirun_environment, build_node_variables
 from muster_worker.mpi.implementations import World, build_launch_command, is_user_mpirun, parse_implementation
 from muster_worker.mpi.mpirun_variables import SETTINGS, MpirunSetup, build_mpirun_variables
-from support.node_builders import a_node_context, a_plan
+from support.node_builders import make_node_context, make_plan
 
 OPEN_MPI = {
     "OMPI_COMM_WORLD_RANK": "3",
@@ -95,7 +95,7 @@ def test_command_lines(kind: str, line: str) -> None:
 
 @pytest.mark.parametrize(("program", "own"), [("mpirun", True), ("/opt/x/bin/mpiexec.hydra", True), ("python", False)])
 def test_a_command_that_is_an_mpirun(program: str, own: bool) -> None:  # noqa: FBT001 - a table
-    assert is_user_mpirun(a_plan(program, "x", launcher=Launcher.MPI)) is own
+    assert is_user_mpirun(make_plan(program, "x", launcher=Launcher.MPI)) is own
 
 
 def test_the_transport_is_ours_and_the_rest_the_owners() -> None:
@@ -126,9 +126,9 @@ def test_every_setting_says_why_and_where_from() -> None:
 @pytest.mark.parametrize("command", [("python", "train.py"), ("mpirun", "python", "train.py")])
 def test_nothing_of_one_node_is_in_mpiruns_environment(command: tuple[str, ...]) -> None:
     """Intel's mpirun sends it to all ranks."""
-    plan = a_plan(*command, launcher=Launcher.MPI)
+    plan = make_plan(*command, launcher=Launcher.MPI)
     base = {"PATH": "/bin", "RANK": "7", "MUSTER_X": "1", "MINE": "1"}
-    first, second = (build_mpirun_environment(base, a_node_context(plan, node), is_root=True) for node in range(2))
+    first, second = (build_mpirun_environment(base, make_node_context(plan, node), is_root=True) for node in range(2))
     assert first == second
     assert first["MINE"] == "1"
     assert "RANK" not in first
@@ -140,7 +140,7 @@ def test_mpirun_does_not_send_the_name_of_an_interface_that_another_node_calls_o
     """Open MPI sends its own variables to all ranks, Intel's mpirun all variables; each rank's wrapper sets its
     node's.
     """
-    context = a_node_context(a_plan("mpirun", "train", launcher=Launcher.MPI), 0)
+    context = make_node_context(make_plan("mpirun", "train", launcher=Launcher.MPI), 0)
     alike = replace(context, peers=tuple(replace(peer, interface="eth0") for peer in context.peers))
     mixed = replace(alike, peers=(alike.peers[0], replace(alike.peers[1], interface="ens5")))
     names = {"OMPI_MCA_btl_tcp_if_include", "NCCL_SOCKET_IFNAME", "FI_TCP_IFACE", "SM_NETWORK_INTERFACE_NAME"}
@@ -152,7 +152,7 @@ def test_mpirun_does_not_send_the_name_of_an_interface_that_another_node_calls_o
 
 
 def test_a_node_is_identified_by_its_daemons_variables() -> None:
-    context = a_node_context(a_plan("true", launcher=Launcher.MPI))
+    context = make_node_context(make_plan("true", launcher=Launcher.MPI))
     environment = build_daemon_environment({"PATH": "/bin"}, context)
     assert environment[node_file.NODE_FILE_VARIABLE] == "/run/muster/node.env"
     assert environment["SM_CURRENT_HOST"] == "algo-2"
@@ -162,7 +162,7 @@ def test_a_node_is_identified_by_its_daemons_variables() -> None:
 
 
 def test_mpich_copies_through_shared_memory_where_no_rank_may_read_anothers() -> None:
-    context = a_node_context(a_plan("true", launcher=Launcher.MPI))
+    context = make_node_context(make_plan("true", launcher=Launcher.MPI))
     barred = replace(context, host=replace(context.host, memory_unreadable=True))
     name = "MPIR_CVAR_CH4_CMA_ENABLE"
     assert (build_node_variables({}, barred)[name], build_daemon_environment({}, barred)[name]) == ("0", "0")

@@ -12,7 +12,7 @@ from muster_worker.launchers.environment import build_node_environment
 from muster_worker.launchers.registry import find_launcher
 from muster_worker.sagemaker.arguments import to_arguments, to_text
 from muster_worker.sagemaker.container import build_input_data_config
-from support.node_builders import a_node_context, a_plan
+from support.node_builders import make_node_context, make_plan
 
 NAMES = st.from_regex(r"[A-Z_][A-Z0-9_]{0,20}", fullmatch=True)
 
@@ -41,7 +41,7 @@ def test_values_of_variables_are_those_of_sagemaker(value: object, text: str) ->
 @given(st.dictionaries(NAMES, st.text(max_size=20)))
 def test_what_the_user_set_is_never_lost(base: dict[str, str]) -> None:
     kept = {name: value for name, value in base.items() if not is_rendezvous_variable(name)}
-    environment = build_node_environment(base, a_node_context())
+    environment = build_node_environment(base, make_node_context())
     assert {name: environment[name] for name in kept} == kept
 
 
@@ -50,16 +50,16 @@ def test_what_the_user_set_is_never_lost(base: dict[str, str]) -> None:
     ["NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "OMP_NUM_THREADS", "SM_HPS", "SM_MODEL_DIR", "PYTHONUNBUFFERED"],
 )
 def test_the_users_value_wins(name: str) -> None:
-    assert build_node_environment({name: "mine"}, a_node_context())[name] == "mine"
+    assert build_node_environment({name: "mine"}, make_node_context())[name] == "mine"
 
 
 def test_network_and_threads() -> None:
-    environment = build_node_environment({}, a_node_context())
+    environment = build_node_environment({}, make_node_context())
     assert environment["NCCL_SOCKET_IFNAME"] == "=eth0"
     assert environment["GLOO_SOCKET_IFNAME"] == environment["TP_SOCKET_IFNAME"] == "eth0"
     assert environment["OMPI_MCA_btl_tcp_if_include"] == "eth0"
     assert environment["OMP_NUM_THREADS"] == "4"
-    excluding = build_node_environment({"OMPI_MCA_btl_tcp_if_exclude": "lo"}, a_node_context())
+    excluding = build_node_environment({"OMPI_MCA_btl_tcp_if_exclude": "lo"}, make_node_context())
     assert "OMPI_MCA_btl_tcp_if_include" not in excluding
 
 
@@ -67,16 +67,16 @@ def test_network_and_threads() -> None:
     "name", ["RANK", "MASTER_ADDR", "ROLE_RANK", "PET_NNODES", "TORCHELASTIC_RUN_ID", "MUSTER_TOKEN"]
 )
 def test_another_runs_rendezvous_is_removed(name: str) -> None:
-    assert name not in build_node_environment({name: "stale"}, a_node_context())
+    assert name not in build_node_environment({name: "stale"}, make_node_context())
 
 
 @pytest.mark.parametrize("base", [{}, {"MUSTER_CHECKPOINT_DIR": "/c"}])
 def test_the_checkpoint_folder_is_the_backends(base: dict[str, str]) -> None:
-    assert build_node_environment(base, a_node_context())["MUSTER_CHECKPOINT_DIR"] == "/opt/ml/checkpoints"
+    assert build_node_environment(base, make_node_context())["MUSTER_CHECKPOINT_DIR"] == "/opt/ml/checkpoints"
 
 
 def test_sagemaker_variables() -> None:
-    environment = build_node_environment({}, a_node_context(a_plan(hyperparameters={"lr": 3e-5, "name": "x"})))
+    environment = build_node_environment({}, make_node_context(make_plan(hyperparameters={"lr": 3e-5, "name": "x"})))
     assert json.loads(environment["SM_HOSTS"]) == ["algo-1", "algo-2"]
     assert environment["SM_CURRENT_HOST"] == "algo-2"
     assert environment["SM_CHANNEL_MY-DATA"] == "/opt/ml/input/data/my-data"
@@ -87,7 +87,7 @@ def test_sagemaker_variables() -> None:
 
 
 def test_a_direct_rank_has_what_torchrun_would_set() -> None:
-    _, start = find_launcher(schema.Launcher.DIRECT).list_processes(a_node_context(), {}, lambda name: name)
+    _, start = find_launcher(schema.Launcher.DIRECT).list_processes(make_node_context(), {}, lambda name: name)
     environment = start.environment
     assert (environment["RANK"], environment["LOCAL_RANK"], environment["WORLD_SIZE"]) == ("3", "1", "4")
     assert (environment["MASTER_ADDR"], environment["MASTER_PORT"]) == ("10.0.0.1", "29500")
@@ -95,7 +95,7 @@ def test_a_direct_rank_has_what_torchrun_would_set() -> None:
 
 
 def test_a_nodes_command_has_no_rank_of_its_own() -> None:
-    context = a_node_context(a_plan(launcher=schema.Launcher.PER_NODE, procs=1))
+    context = make_node_context(make_plan(launcher=schema.Launcher.PER_NODE, procs=1))
     [start] = find_launcher(schema.Launcher.PER_NODE).list_processes(context, {}, lambda name: name)
     environment = start.environment
     assert "RANK" not in environment
@@ -103,17 +103,17 @@ def test_a_nodes_command_has_no_rank_of_its_own() -> None:
     own = {name: value for name, value in environment.items() if name.startswith("PET_N")}
     assert own == {"PET_NNODES": "2", "PET_NPROC_PER_NODE": "1", "PET_NODE_RANK": "1"}
     assert environment["PYTHON_EXEC"] == "/run/muster/python-exec"
-    [of_more] = find_launcher(schema.Launcher.PER_NODE).list_processes(a_node_context(), {}, lambda name: name)
+    [of_more] = find_launcher(schema.Launcher.PER_NODE).list_processes(make_node_context(), {}, lambda name: name)
     assert "MUSTER_RANK" not in of_more.environment
 
 
 @pytest.mark.parametrize(("user", "expected"), [(None, "/opt/ml/code"), ("/mine", "/opt/ml/code:/mine")])
 def test_scripts_find_what_lies_beside_them_in_the_jobs_code(user: str | None, expected: str) -> None:
-    context = a_node_context(replace(a_plan(), has_code=True))
+    context = make_node_context(replace(make_plan(), has_code=True))
     context = replace(context, host=replace(context.host, directory="/opt/ml/code"))
     base = {} if user is None else {"PYTHONPATH": user}
     assert build_node_environment(base, context)["PYTHONPATH"] == expected
-    assert "PYTHONPATH" not in build_node_environment({}, a_node_context())
+    assert "PYTHONPATH" not in build_node_environment({}, make_node_context())
 
 
 def test_a_script_can_tell_that_it_has_a_share_of_the_data() -> None:

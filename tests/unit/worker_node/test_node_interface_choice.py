@@ -84,13 +84,13 @@ def test_choice(wanted: str, interfaces: tuple[Interface, ...], routed: str | No
             "10.4.0.0/16",
             MANY,
             "10.4.0.1",
-            "its address is in 10.4.0.0/16; NCCL, as gloo, takes the interface's first address, 10.3.0.1",
+            "its address is in 10.4.0.0/16, but NCCL and gloo use the interface's first address, 10.3.0.1",
         ),
         (
             "fd00::/16",
             MANY,
             "fd00::1",
-            "its address is in fd00::/16; gloo takes the interface's first address, 10.3.0.1",
+            "its address is in fd00::/16, but gloo uses the interface's first address, 10.3.0.1",
         ),
     ],
 )
@@ -153,7 +153,10 @@ def test_where_all_nodes_meet_away_from_the_operator() -> None:
         (Link("eth0", "10.0.0.5/16", 10, to_operator=True), Link("net1", "10.79.0.5/16", 10)), "10.79.0.5"
     )
     assert choice is not None
-    value = "all nodes of the job are on its network 10.79.0.0/16, 10 Mbit/s, like eth0 on the route to the operator"
+    value = (
+        "all nodes of the job are on its network 10.79.0.0/16, 10 Mbit/s; "
+        "eth0, on the route to the operator, is equally fast"
+    )
     assert choice.reason == value
 
 

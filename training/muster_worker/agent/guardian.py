@@ -24,7 +24,8 @@ def run_guarded(run: Callable[[], int]) -> int:
     Call this before any thread starts. If the guardian itself is killed, the child gets SIGTERM.
     """
     processes.adopt_orphans()
-    # The parent may have ignored SIGCHLD; the kernel would then discard the exit status of children.
+    # This process inherits an ignored SIGCHLD from its own parent. The kernel would then discard the exit
+    # status of children.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signals = (*FORWARDED_SIGNALS, signal.SIGCHLD)
     # Block the signals before the fork: a signal that arrives in between must reach the child.

@@ -121,11 +121,11 @@ class NodeAgent:
         has_ended = self._state.phase == AgentPhase.ENDED != before.phase
         if has_ended and have_ranks_succeeded(self._state):
             self._options.pings.record_success(self._state.attempt)
-        if has_ended and self._options.port and not self._is_exiting:
+        if has_ended and self._options.port_socket and not self._is_exiting:
             # Remaining processes of this attempt on other nodes must not connect to the next attempt.
-            port = hold_another_port(self._options.port)
-            self._options = replace(self._options, port=port)
-            self._state = replace(self._state, port=port.getsockname()[1])
+            port_socket = hold_another_port(self._options.port_socket)
+            self._options = replace(self._options, port_socket=port_socket)
+            self._state = replace(self._state, port=port_socket.getsockname()[1])
         # A new metric value alone can wait for the heartbeat.
         if replace(before, metrics=()) != replace(self._state, metrics=()) or time.monotonic() >= self._next_report_at:
             self._publish()
@@ -264,8 +264,8 @@ class NodeAgent:
             if (context.host, context.plan, context.node) != (before.host, before.plan, before.node):
                 opt_ml.prepare(context.root, context.plan, context.node, context.host)
             world = None
-            if self._options.port is not None:
-                io = LauncherIO(self._options.port, self._selector, self._log)
+            if self._options.port_socket is not None:
+                io = LauncherIO(self._options.port_socket, self._selector, self._log)
                 world = find_launcher(plan.launcher).join_world(context, self._environment, command.credentials, io)
             self._options.pings.begin_attempt(command)
             rank_group = RankGroup(context, self._selector, self._log, world)

@@ -15,7 +15,8 @@ class NodeOptions:
     """The settings of a node's agent.
 
     `context` has no peers: the Start command lists them. `grace_seconds` is the ranks' grace period after SIGTERM to
-    the agent. `port` is bound, so that no other process gets it; None if no port was free. `sync` is the socket of the
+    the agent. `port_socket` is bound, so that no other process gets its port; None if no port was free. `sync` is the
+    socket of the
     process that syncs files with S3; None if the job has no files in S3. `pings` sends pings to the peers.
     """
 
@@ -24,5 +25,5 @@ class NodeOptions:
     grace_seconds: float
     termination_log: Optional[str]
     lifeline: Optional[int]
-    port: Optional[socket.socket] = None
+    port_socket: Optional[socket.socket] = None
     sync: Optional[str] = None

@@ -67,7 +67,7 @@ def _run_agent(options: argparse.Namespace, plan: Plan, launcher: Launcher) -> i
         names = ", ".join(container.build_host_names(plan.nodes))
         log.print_line(f"{names} resolve in Python ranks only: {hosts_problem}")
     limit = memory_lock.raise_limit()
-    state, held_ports = _choose_address(NodeState(plan.job_uid, options.node, options.replacement), plan, log)
+    state, port_sockets = _choose_address(NodeState(plan.job_uid, options.node, options.replacement), plan, log)
     state = replace(state, network_warning=memory_lock.find_warning(limit, has_verbs=interfaces.has_verbs()))
     if state.network_warning is not None:
         log.print_line(state.network_warning)
@@ -90,12 +90,12 @@ def _run_agent(options: argparse.Namespace, plan: Plan, launcher: Launcher) -> i
         log.print_line(state.problem.message)
     inbox = Inbox()
     state, pings, reporter = _start_communication(options, plan, state, inbox, log)
-    node_options = _build_node_options(options, context, held_ports, pings)
+    node_options = _build_node_options(options, context, port_sockets, pings)
     try:
         return NodeAgent(node_options, state, reporter, inbox, log).run()
     finally:
-        for held_port in held_ports:
-            held_port.close()
+        for port_socket in port_sockets:
+            port_socket.close()
 
 
 def _start_communication(
@@ -127,7 +127,7 @@ def _add_fork_server(context: NodeContext, state: NodeState, log: Log) -> NodeCo
 
 
 def _build_node_options(
-    options: argparse.Namespace, context: NodeContext, held_ports: List[socket.socket], pings: PeerPings
+    options: argparse.Namespace, context: NodeContext, port_sockets: List[socket.socket], pings: PeerPings
 ) -> NodeOptions:
     return NodeOptions(
         context,
@@ -135,7 +135,7 @@ def _build_node_options(
         max(0.0, options.grace_seconds),
         options.termination_log,
         options.lifeline,
-        held_ports[0] if held_ports else None,
+        port_sockets[0] if port_sockets else None,
         options.sync,
     )
 
@@ -149,15 +149,15 @@ def _choose_address(state: NodeState, plan: Plan, log: Log) -> Tuple[NodeState, 
     if isinstance(choice, NoInterface):
         return replace(state, problem=AgentProblem("NoInterface", choice.problem)), []
     log.print_line(f"interface {choice.name} ({choice.address}): {choice.reason}")
-    held_ports: List[socket.socket] = []
+    port_sockets: List[socket.socket] = []
     try:
-        held_ports.extend(hold_port() for _ in range(2 if plan.network_check else 1))
+        port_sockets.extend(hold_port() for _ in range(2 if plan.network_check else 1))
     except OSError as error:
         message = f"no free port: {error}"
-        return replace(state, problem=AgentProblem("NoPort", message)), held_ports
-    ports = [held_port.getsockname()[1] for held_port in held_ports]
+        return replace(state, problem=AgentProblem("NoPort", message)), port_sockets
+    ports = [port_socket.getsockname()[1] for port_socket in port_sockets]
     state = replace(state, port=ports[0], check_port=ports[1] if plan.network_check else None)
-    return set_interface(state, choice), held_ports
+    return set_interface(state, choice), port_sockets
 
 
 def _prepare_folders(state: NodeState, context: NodeContext) -> NodeState:

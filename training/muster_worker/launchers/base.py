@@ -26,9 +26,9 @@ Reason = Tuple[str, str]
 
 @dataclass(frozen=True)
 class LauncherIO:
-    """The resources of a launcher for connections from other nodes: a listening port, the event loop and the log."""
+    """The resources of a launcher for connections from other nodes: a bound socket, the event loop and the log."""
 
-    port: socket.socket
+    port_socket: socket.socket
     selector: selectors.BaseSelector
     log: Log
 

@@ -23,8 +23,8 @@ from muster_worker.mpi.environment import (
 )
 from muster_worker.mpi.mpirun import find_problem, start_mpirun
 from muster_worker.network.port import hold_port
-from muster_worker.remote.calls import Calls
 from muster_worker.remote.program import write_program
+from muster_worker.remote.remote_commands import RemoteCommands
 
 
 class MpiWorld:
@@ -33,16 +33,18 @@ class MpiWorld:
     def __init__(
         self, context: NodeContext, base: Mapping[str, str], credentials: Optional[Credentials], io: LauncherIO
     ) -> None:
-        """Listen for calls of the other nodes. Raises `OSError`."""
+        """Listen for commands of the other nodes. Raises `OSError`."""
         self._context = context
-        self._rendezvous_port: Optional[socket.socket] = None
-        self._calls: Optional[Calls] = None
+        self._rendezvous_socket: Optional[socket.socket] = None
+        self._remote_commands: Optional[RemoteCommands] = None
         _write_files(context, base)
         if context.plan.nodes > 1:
             if credentials is None:
                 raise OSError("Start has no credentials for the connections between agents")
             environment = build_daemon_environment(base, context)
-            self._calls = Calls(context, credentials, io.port, environment, selector=io.selector, log=io.log)
+            self._remote_commands = RemoteCommands(
+                context, credentials, io.port_socket, environment, selector=io.selector, log=io.log
+            )
         else:
             # Open MPI 4 fails without this program, even if the job has no other node.
             write_program(context)
@@ -56,9 +58,9 @@ class MpiWorld:
         if self._context.node != 0:
             return (), None
         # The agent itself listens on the port in `peers`, so the rendezvous needs another one.
-        self._rendezvous_port = hold_port()
+        self._rendezvous_socket = hold_port()
         address = self._context.master.address
-        started = start_mpirun(self._context, base, f"{address}:{self._rendezvous_port.getsockname()[1]}")
+        started = start_mpirun(self._context, base, f"{address}:{self._rendezvous_socket.getsockname()[1]}")
         return ((started,), None) if isinstance(started, StartedProcess) else ((), started)
 
     @property
@@ -69,33 +71,33 @@ class MpiWorld:
     @property
     def is_running(self) -> bool:
         """Whether a daemon that mpirun started through the agent runs on this node."""
-        return self._calls is not None and self._calls.is_running
+        return self._remote_commands is not None and self._remote_commands.is_running
 
     @property
     def next_poll_in(self) -> Optional[float]:
         """Seconds until `poll` is due; None while waiting for events."""
-        return None if self._calls is None else self._calls.next_poll_in
+        return None if self._remote_commands is None else self._remote_commands.next_poll_in
 
     def terminate(self) -> None:
         """Send SIGTERM to the daemons."""
-        if self._calls is not None:
-            self._calls.terminate()
+        if self._remote_commands is not None:
+            self._remote_commands.terminate()
 
     def poll(self) -> None:
         """Handle time limits that have passed."""
-        if self._calls is not None:
-            self._calls.poll()
+        if self._remote_commands is not None:
+            self._remote_commands.poll()
 
     def on_reaped(self, end: processes.ProcessExit) -> bool:
         """Handle the end of a child. Returns whether it was a daemon of the world."""
-        return self._calls is not None and self._calls.on_reaped(end)
+        return self._remote_commands is not None and self._remote_commands.on_reaped(end)
 
     def close(self) -> None:
         """Close all sockets when no process of the attempt runs."""
-        if self._calls is not None:
-            self._calls.close()
-        if self._rendezvous_port is not None:
-            self._rendezvous_port.close()
+        if self._remote_commands is not None:
+            self._remote_commands.close()
+        if self._rendezvous_socket is not None:
+            self._rendezvous_socket.close()
 
 
 def _write_files(context: NodeContext, base: Mapping[str, str]) -> None:

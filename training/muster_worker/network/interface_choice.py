@@ -95,7 +95,7 @@ def find_choice_by_address(links: Sequence[Link], address: str) -> Optional[Inte
     network, own_link = ipaddress.ip_interface(link.address).network, links[0]
     reason = _add_properties(f"all nodes of the job are on its network {network}", link)
     if own_link.to_operator and (own_link.rdma, own_link.speed_mbps) == (link.rdma, link.speed_mbps):
-        reason = f"{reason}, like {own_link.interface} on the route to the operator"
+        reason = f"{reason}; {own_link.interface}, on the route to the operator, is equally fast"
     return InterfaceChoice(link.interface, address, reason, link.speed_mbps, tuple(links))
 
 
@@ -171,7 +171,7 @@ def _build_choice(
     if best_candidate.address != _get_first_address(best_candidate.interface):
         first_address = _strip_prefix(_get_first_address(best_candidate.interface))
         reason = (
-            f"{reason}; {_name_affected_libraries(best_candidate)} takes the interface's first address, {first_address}"
+            f"{reason}, but {_name_affected_libraries(best_candidate)} the interface's first address, {first_address}"
         )
     links = tuple(
         Link(
@@ -193,10 +193,10 @@ def _build_choice(
 
 
 def _name_affected_libraries(candidate: _Candidate) -> str:
-    """Return the libraries that will use another address: they choose by name and take the first address."""
+    """Return the libraries that use another address: they find an interface by name, and use its first address."""
     same_family = [text for text in candidate.interface.addresses if (":" in text) == (":" in candidate.address)]
     # NCCL_SOCKET_FAMILY selects the family
-    return "gloo" if candidate.address == same_family[0] else "NCCL, as gloo,"
+    return "gloo uses" if candidate.address == same_family[0] else "NCCL and gloo use"
 
 
 def _sort_best_first(interfaces: Sequence[Interface], route_interface: Optional[Interface]) -> Sequence[Interface]:

@@ -20,26 +20,26 @@ def hold_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
         return _bind(socket.AF_INET, kind, "0.0.0.0")  # noqa: S104 - a kernel without IPv6; the port never listens
 
 
-def hold_another_port(held_port: socket.socket) -> socket.socket:
-    """Hold another port and close `held_port`. Returns `held_port` if no port is free."""
+def hold_another_port(port_socket: socket.socket) -> socket.socket:
+    """Hold another port and close `port_socket`. Returns `port_socket` if no port is free."""
     try:
         result = hold_port()
     except OSError:
-        return held_port
-    held_port.close()
+        return port_socket
+    port_socket.close()
     return result
 
 
 def _bind(family: socket.AddressFamily, kind: socket.SocketKind, address: str) -> socket.socket:
-    port = socket.socket(family, kind)
+    bound_socket = socket.socket(family, kind)
     try:
         if family == socket.AF_INET6:
-            port.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            bound_socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         # Two sockets for datagrams with this option would share the port.
         if kind == socket.SOCK_STREAM:
-            port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        port.bind((address, 0))
+            bound_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound_socket.bind((address, 0))
     except OSError:
-        port.close()
+        bound_socket.close()
         raise
-    return port
+    return bound_socket

@@ -19,7 +19,7 @@ MAX_CAPTURES = 8
 """Maximum number of times per attempt that the agent writes stacks to the log."""
 
 MAX_LINES = 4000
-"""Maximum number of lines of all ranks of the node together, each time."""
+"""Maximum number of stack lines in one capture, for all ranks of the node together."""
 
 MIN_RANK_LINES = 60
 """Each rank may write at least this number of lines, so that its main thread is in the log."""
@@ -34,10 +34,13 @@ EARLY_FACTOR = 0.9
 
 
 class HangDetector:
-    """Watches the ranks of one attempt. A rank hangs after `timeout` seconds without a step and outside of a phase."""
+    """Watches the ranks of one attempt.
+
+    A rank hangs if it completes no step for `timeout` seconds and is not in a `muster_worker.phase`.
+    """
 
     def __init__(self, timeout: float, log: Log) -> None:
-        self._seconds = EARLY_FACTOR * timeout
+        self._early_timeout = EARLY_FACTOR * timeout
         self._log = log
         self._hung_ranks: Dict[
             int, float
@@ -47,10 +50,10 @@ class HangDetector:
     def check(self, observations: Mapping[int, Observation], links: Mapping[int, RankLink], now: float) -> List[Event]:
         """Return the activities of ranks that newly hang, and clear those of ranks that complete steps again."""
         idle_seconds = _compute_idle_seconds(observations, links, now)
-        is_hanging = max(idle_seconds.values(), default=0.0) >= self._seconds
+        is_hanging = max(idle_seconds.values(), default=0.0) >= self._early_timeout
         # Include peers that completed their last step a little later.
         hung_ranks = {
-            rank: seconds for rank, seconds in idle_seconds.items() if is_hanging and seconds >= self._seconds / 2
+            rank: seconds for rank, seconds in idle_seconds.items() if is_hanging and seconds >= self._early_timeout / 2
         }
         events: List[Event] = [
             ActivityChanged(rank, None) for rank in self._hung_ranks if rank in links and rank not in hung_ranks
@@ -67,13 +70,15 @@ class HangDetector:
         events: List[Event] = []
         for rank, link in links.items():
             state = None if link.pid is None else processes.describe_stop(link.pid)
-            current = state or activity.describe_dump(dumps.get(rank, ""))
+            rank_activity = state or activity.describe_dump(dumps.get(rank, ""))
             groups = collectives.get(rank, ())
-            if current is not None or groups:
-                events.append(ActivityChanged(rank, current, groups))
+            if rank_activity is not None or groups:
+                events.append(ActivityChanged(rank, rank_activity, groups))
             if is_logged:
                 lines = dumps.get(rank, "").splitlines()[-max(MIN_RANK_LINES, MAX_LINES // len(links)) :]
-                self._log.write(_format(_describe_hang(rank, self._hung_ranks[rank], current, groups), rank, lines))
+                self._log.write(
+                    _format(_describe_hang(rank, self._hung_ranks[rank], rank_activity, groups), rank, lines)
+                )
         return events
 
 
@@ -90,10 +95,10 @@ def _compute_idle_seconds(
     return result
 
 
-def _describe_hang(rank: int, seconds: float, current: Optional[str], groups: Tuple[GroupCollective, ...]) -> str:
+def _describe_hang(rank: int, seconds: float, rank_activity: Optional[str], groups: Tuple[GroupCollective, ...]) -> str:
     text = f"[muster] rank {rank} has completed no step for {seconds:.0f} s"
-    if current:
-        text += f" ({current})"
+    if rank_activity:
+        text += f" ({rank_activity})"
     if groups:
         state = "completed" if groups[0].pending_sequence is None else "not completed"
         text += f"; last collective: {groups[0].text}, {state}"

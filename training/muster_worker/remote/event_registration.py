@@ -1,4 +1,4 @@
-"""A descriptor's registration in the selector, which does not accept "no events"."""
+"""A descriptor's registration in a selector."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from muster_worker.agent.state import Event
 
 
 class EventRegistration:
-    """Registers a descriptor for changing events; unregisters it for none."""
+    """Registers a descriptor, and unregisters it while the set of events is empty.
+
+    A selector does not accept an empty set (`events=0`).
+    """
 
     def __init__(self, selector: selectors.BaseSelector, descriptor: int, handler: Callable[[], List[Event]]) -> None:
         self._selector = selector
@@ -18,7 +21,7 @@ class EventRegistration:
         self._events = 0
 
     def set_events(self, events: int) -> None:
-        """Set the events to wait for."""
+        """Set the events to wait for; 0 for none."""
         if events == self._events:
             return
         if not self._events:

@@ -1,4 +1,4 @@
-"""The frames of a call to another node: one byte for the kind, a length, and the payload. Pure.
+"""The frames of a command for another node: one byte for the kind, a length, and the payload. Pure.
 
 The caller sends a RUN frame. The other side answers with OUT and ERR frames and one END frame. If the stream ends
 without an END frame, the command's exit status is unknown. The program of `client.py` starts once per

@@ -10,23 +10,23 @@ class LinkGroup(Model):
 
     interface: str = Field(description="The interface's name on these nodes.")
     speed_mbps: int | None = Field(
-        default=None, description="Its speed in Mbit/s; unset if the driver doesn't report it."
+        default=None, description="The interface's speed in Mbit/s; unset if its driver reports none."
     )
-    why: str = Field(default="", description="The reason why the agents chose the interface.")
+    message: str = Field(default="", description="Why the agents chose the interface, as a sentence.")
     count: int = Field(description="The number of nodes.")
     nodes: str = Field(
-        description="The node ranks, as ranges: 0-12,14-31. Cut off with an ellipsis after 512 characters."
+        description="The nodes, as in their pods' names: 0-12,14-31. Cut off with an ellipsis after 512 characters."
     )
 
 
 class NodeLink(Model):
     """A node's network interface and address."""
 
-    node: int = Field(description="The node's rank.")
+    node: int = Field(description="The node, as in the name of its pod.")
     interface: str = Field(description="The name of the interface that the node's ranks use.")
     address: str = Field(description="The address at which the other nodes reach this node.")
     speed_mbps: int | None = Field(
-        default=None, description="Its speed in Mbit/s; unset if the driver doesn't report it."
+        default=None, description="The interface's speed in Mbit/s; unset if its driver reports none."
     )
     bandwidth_mbps: float | None = Field(
         default=None, description="The lower of the send and receive bandwidths that network.check measured, in Mbit/s."
@@ -37,10 +37,10 @@ class NodeLink(Model):
 
 
 class SlowNode(Model):
-    """A node whose network is at least 10 times slower than the median."""
+    """A node whose bandwidth or round trip is at least 10 times worse than the median."""
 
-    node: int = Field(description="The node's rank.")
-    name: str = Field(description="The name of the node's pod.")
+    node: int = Field(description="The node, as in the name of its pod.")
+    pod: str | None = Field(default=None, description="The node's pod, on a cluster.")
     bandwidth_mbps: float = Field(description="The lower of the send and receive bandwidths, in Mbit/s.")
     round_trip_microseconds: float = Field(description="The shortest round trip to another node.")
 
@@ -55,7 +55,7 @@ class NetworkCheck(Model):
     median_round_trip_microseconds: float | None = Field(
         default=None, description="The median round trip of the measured nodes."
     )
-    slow_count: int = Field(description="The number of nodes that are 10 times slower than the median.")
+    slow_count: int = Field(description="The number of nodes that are at least 10 times slower than the median.")
     slow: tuple[SlowNode, ...] = Field(default=(), description="The slow nodes, slowest first; at most 16.")
     message: str = Field(description="The result as a sentence, and the measurements that failed.")
 

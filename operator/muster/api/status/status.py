@@ -69,7 +69,7 @@ class RankDetail(Model):
     """A rank with a problem or another notable state."""
 
     rank: int = Field(description="The global rank.")
-    node: int = Field(description="The node's rank.")
+    node: int = Field(description="The node, as in the name of its pod.")
     pod: str | None = Field(default=None, description="The node's pod, on a cluster.")
     node_name: str | None = Field(default=None, description="The Kubernetes node that the pod runs on.")
     state: str = Field(description="The rank's state.")

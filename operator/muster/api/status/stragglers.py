@@ -39,8 +39,8 @@ class StragglerRecord(Model):
     )
     slowest: Annotated[tuple[SlowRank, ...], Field(max_length=MAX_SLOW_RANKS)] = Field(
         default=(),
-        description=f"The {MAX_SLOW_RANKS} slowest stragglers, slowest first. With isFailure the rank whose pod muster "
-        "replaces is the first one.",
+        description=f"The {MAX_SLOW_RANKS} slowest stragglers, slowest first. If isFailure is true, "
+        "muster replaces the pod of the first one.",
     )
     nodes: Annotated[tuple[SlowNode, ...], Field(max_length=MAX_SLOW_NODES)] = Field(
         default=(),
@@ -52,7 +52,7 @@ class StragglerRecord(Model):
     )
     message: str = Field(description="The stragglers and how slow they are, as a sentence.", max_length=1024)
     since: str = Field(
-        description="When muster found these stragglers (RFC 3339). The record changes only with the set of ranks.",
+        description="When muster found these stragglers (RFC 3339). It changes only with the set of slow ranks.",
         max_length=40,
     )
     is_failure: bool = Field(

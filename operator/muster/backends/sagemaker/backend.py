@@ -12,7 +12,13 @@ from muster.api.timestamps import parse_timestamp
 from muster.backends.sagemaker.job_state import JobState
 from muster.backends.sagemaker.orphans import Orphans
 from muster.backends.sagemaker.rank_reports import LogSource, RankReports
-from muster.backends.sagemaker.targets import Target, places_of, remaining_training_jobs, spec_location, target_of
+from muster.backends.sagemaker.targets import (
+    Target,
+    get_aws_accesses,
+    remaining_training_jobs,
+    spec_location,
+    target_of,
+)
 from muster.backends.sagemaker.training_job_actions import Requests, TrainingJobActions
 from muster.backends.sagemaker.training_job_search import TrainingJobSearch
 from muster.backends.sagemaker.training_job_watcher import ObservedTrainingJob, TrainingJobWatcher
@@ -78,17 +84,19 @@ class SageMakerBackend:
             job_state.stop_watching()
             self.rank_reports.forget(uid)
 
-    async def observe(self, job: Job, previous: Status, where: Location, *, has_finalizer: bool) -> TrainingFacts:
-        """Observe the job's current training job, at the place in the status or in the spec (`where`)."""
+    async def observe(self, job: Job, previous: Status, location: Location, *, has_finalizer: bool) -> TrainingFacts:
+        """Observe the job's current training job, at the status' location, or at `location` from the spec."""
         metadata, uid, job_state = job.metadata, job.metadata.uid, self._job_state(job.metadata.uid)
         attempt, observed = find_requested_attempt(previous), ObservedTrainingJob()
         # Observe a finished job only if one of its training jobs may run.
         if attempt is not None and job_state.is_request_refused(metadata.generation):
             job_state.stop_watching()
         elif attempt is not None and (has_finalizer or previous.final_condition is None):
-            observed = await self._watcher.observe(job_state, self._target(metadata, previous, attempt, where))
+            observed = await self._watcher.observe(job_state, self._target(metadata, previous, attempt, location))
         elif attempt is None and has_finalizer and not job_state.none_running:
-            observed = await self._unrecorded.observe(job_state, metadata, places_of(metadata, previous, where))
+            observed = await self._unrecorded.observe(
+                job_state, metadata, get_aws_accesses(metadata, previous, location)
+            )
         else:
             job_state.stop_watching()
             self.rank_reports.forget(uid)
@@ -107,10 +115,10 @@ class SageMakerBackend:
             has_all_reports=attempt is None or self._are_logs_read(uid, attempt, job_state, observed.training),
         )
 
-    async def observe_deleted(self, metadata: Metadata, previous: Status, where: Location) -> TrainingFacts:
+    async def observe_deleted(self, metadata: Metadata, previous: Status, location: Location) -> TrainingFacts:
         """Observe the training job of a deleted resource.
 
-        `where` is the place in the spec, which may lack a region. If the training job in the status is over or
+        `location` is from the spec, and may lack a region. If the training job in the status is over or
         missing, this searches for other training jobs with the job's names.
         """
         record, job_state, observed = (
@@ -118,26 +126,32 @@ class SageMakerBackend:
             self._job_state(metadata.uid),
             ObservedTrainingJob(),
         )
-        places = places_of(metadata, previous, where)
+        aws_accesses = get_aws_accesses(metadata, previous, location)
         if record is not None and job_state.unrecorded is None:
-            observed = await self._watcher.observe(job_state, self._target(metadata, previous, record.attempt, where))
+            observed = await self._watcher.observe(
+                job_state, self._target(metadata, previous, record.attempt, location)
+            )
         is_over = observed.observation_failure is None and (observed.training is None or observed.training.is_over)
-        if places and is_over and not job_state.excludes_others(metadata, 0 if record is None else record.attempt):
-            unrecorded = await self._unrecorded.observe(job_state, metadata, places)
+        if (
+            aws_accesses
+            and is_over
+            and not job_state.excludes_others(metadata, 0 if record is None else record.attempt)
+        ):
+            unrecorded = await self._unrecorded.observe(job_state, metadata, aws_accesses)
             observed = observed if job_state.unrecorded is None else unrecorded
-        return replace(self._facts(metadata, previous, where, job_state, observed), has_finalizer=True)
+        return replace(self._facts(metadata, previous, location, job_state, observed), has_finalizer=True)
 
     def record_hold(self, job_uid: str) -> None:
         """Record that the resource has the finalizer. No training job runs yet, unless one is watched."""
         job_state = self._job_state(job_uid)
         job_state.none_running = job_state.watch is None
 
-    async def is_over(self, metadata: Metadata, previous: Status, where: Location) -> bool:
+    async def is_over(self, metadata: Metadata, previous: Status, location: Location) -> bool:
         """Return whether no training job of the job runs. Stop one that the status doesn't record."""
         job_state = self._job_state(metadata.uid)
         if job_state.excludes_others(metadata, previous.current_attempt):
             return True
-        await self._unrecorded.observe(job_state, metadata, places_of(metadata, previous, where))
+        await self._unrecorded.observe(job_state, metadata, get_aws_accesses(metadata, previous, location))
         result = job_state.unrecorded
         if result is not None:
             self._unrecorded.search_again(job_state, result)
@@ -151,21 +165,26 @@ class SageMakerBackend:
         """
         await self._actions.create(self._job_state(job.metadata.uid), job, action.attempt, withdrawal)
 
-    async def stop(self, metadata: Metadata, name: str, where: Location) -> None:
+    async def stop(self, metadata: Metadata, name: str, location: Location) -> None:
         """Stop a training job of the job."""
-        await self._actions.stop(self._job_state(metadata.uid), metadata, name, where)
+        await self._actions.stop(self._job_state(metadata.uid), metadata, name, location)
 
-    async def delete(self, metadata: Metadata, action: DeleteTrainingJob, where: Location) -> None:
+    async def delete(self, metadata: Metadata, action: DeleteTrainingJob, location: Location) -> None:
         """Delete a training job that is over."""
-        await self._actions.delete(self._job_state(metadata.uid), metadata, action.name, where)
+        await self._actions.delete(self._job_state(metadata.uid), metadata, action.name, location)
 
     def _facts(
-        self, metadata: Metadata, previous: Status, where: Location, job_state: JobState, observed: ObservedTrainingJob
+        self,
+        metadata: Metadata,
+        previous: Status,
+        location: Location,
+        job_state: JobState,
+        observed: ObservedTrainingJob,
     ) -> TrainingFacts:
         """Return the facts about a training job; its resource may be deleted."""
         return TrainingFacts(
             created_at=parse_timestamp(metadata.creation_timestamp),
-            location=where,
+            location=location,
             heartbeat_seconds=self.rank_reports.heartbeat_seconds,
             operator_started_at=self._operator_started_at,
             training=observed.training,
@@ -188,20 +207,20 @@ class SageMakerBackend:
     def _job_state(self, uid: str) -> JobState:
         return self._job_states.setdefault(uid, JobState())
 
-    def _target(self, metadata: Metadata, previous: Status, attempt: int, where: Location) -> Target:
+    def _target(self, metadata: Metadata, previous: Status, attempt: int, location: Location) -> Target:
         record = get_sagemaker_status(previous)
         requested_at = 0.0 if record is None or record.arn is not None else parse_timestamp(record.tried_at)
-        return target_of(metadata, previous, attempt, where, self._unrecorded.may_appear_until(requested_at))
+        return target_of(metadata, previous, attempt, location, self._unrecorded.may_appear_until(requested_at))
 
     def _follow_logs(self, job: Job, attempt: int | None, observed: ObservedTrainingJob) -> None:
-        training, place = observed.training, observed.place
-        if attempt is None or training is None or place is None or not training.has_trained:
+        training, aws_access = observed.training, observed.aws_access
+        if attempt is None or training is None or aws_access is None or not training.has_trained:
             return
         source = LogSource(
             job,
             attempt,
             training.name,
-            place,
+            aws_access,
             is_over=training.is_over,
             has_failed=training.status == FAILED and are_rank_numbers_unique(job),
             has_reports=can_ranks_report(job),

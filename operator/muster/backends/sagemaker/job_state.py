@@ -10,7 +10,7 @@ from muster.clients.aws.training_job_poller import Watch
 from muster.core.facts import Problem
 from muster.core.training_job.facts import FailureKind, RequestFailure
 from muster.core.training_job.name import build_training_job_name
-from muster.objects.aws.place import Place
+from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.training_job import TrainingJobDescription
 
 
@@ -19,8 +19,8 @@ class JobState:
     """The state of one job. Times are Unix seconds."""
 
     watch: Watch | None = None
-    watched_at: Place | None = None
-    """The place of `watch`."""
+    watched_at: AwsAccess | None = None
+    """The region and role of `watch`."""
 
     missing_since: float | None = None
     """The time since which SageMaker reports that the watched training job doesn't exist."""

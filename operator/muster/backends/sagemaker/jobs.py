@@ -101,7 +101,7 @@ class SageMakerJobs:
                 return Requeue(decision.until, is_over=False)
 
     def _where(self, resource: JobResource) -> Location:
-        """Return the place in the spec, for a status without a place."""
+        """Return the location in the spec, for a status without a location."""
         if isinstance(resource.job, InvalidResource):
             return Location(self.default_region)
         try:
@@ -109,8 +109,8 @@ class SageMakerJobs:
             self.admit(resource.job)
         except InvalidResource:
             return Location(self.default_region)
-        place = spec_location(resource.job)
-        return Location(place.region or self.default_region, place.assume_role_arn)
+        location = spec_location(resource.job)
+        return Location(location.region or self.default_region, location.assume_role_arn)
 
 
 @dataclass(frozen=True)
@@ -157,24 +157,24 @@ class TrainingJobBackend:
                     name = build_training_job_name(job.metadata, action.attempt)
                     await backend.stop(job.metadata, name, action.location)
                 case DeleteTrainingJob():
-                    record, where = get_sagemaker_status(previous), spec_location(job)
-                    where = where if record is None else Location(record.region, record.assume_role_arn)
-                    await backend.delete(job.metadata, action, where)
+                    record, location = get_sagemaker_status(previous), spec_location(job)
+                    location = location if record is None else Location(record.region, record.assume_role_arn)
+                    await backend.delete(job.metadata, action, location)
                 case DeleteResource():
                     await self.writer.delete()
                 case _:
                     assert_never(action)
 
     def _where(self, job: Job) -> Location:
-        """Return the place in the spec, without a role that the namespace may not use: the spec may have changed."""
-        place = spec_location(job)
-        if place.assume_role_arn is None:
-            return place
+        """Return the location in the spec, without a role that the namespace may not use: the spec may have changed."""
+        location = spec_location(job)
+        if location.assume_role_arn is None:
+            return location
         try:
             self.jobs.admit(job)
         except InvalidResource:
-            return Location(place.region)
-        return place
+            return Location(location.region)
+        return location
 
 
 def _may_create_next(previous: Status, facts: TrainingFacts) -> bool:

@@ -14,8 +14,8 @@ from muster.clients.aws.job_logs import LATE_SECONDS, LogEvent, LogPosition
 from muster.core.facts import AgentFacts
 from muster.core.world import count_rank_nodes, get_procs_per_node
 from muster.diagnose.sagemaker.rank_log import LogLine, RankGroup, RankLog
+from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import AwsError, NotFound
-from muster.objects.aws.place import Place
 from muster_worker.contract.log_line import MARK, MIN_INTERVAL_SECONDS
 from muster_worker.contract.schema import RankState
 
@@ -60,7 +60,7 @@ class _FollowedLog:
 class LogFollower:
     """Reads the ranks' reports (`RankReports`) from CloudWatch Logs. Belongs to one event loop."""
 
-    def __init__(self, logs_of: Callable[[Place], Logs]) -> None:
+    def __init__(self, logs_of: Callable[[AwsAccess], Logs]) -> None:
         self._logs_of = logs_of
         self._followed: dict[str, _FollowedLog] = {}
 
@@ -111,7 +111,7 @@ class LogFollower:
 
     async def _read(self, followed_log: _FollowedLog) -> None:
         source = followed_log.source
-        logs = self._logs_of(source.place)
+        logs = self._logs_of(source.aws_access)
         position, delay = LogPosition(int(followed_log.log.rank_group.created_at * 1000)), POLL_SECONDS
         while not followed_log.is_complete:
             source, is_last = followed_log.source, _is_last(followed_log)

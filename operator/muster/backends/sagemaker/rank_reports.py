@@ -6,12 +6,12 @@ from typing import Protocol
 
 from muster.api.spec.job import Job
 from muster.core.facts import AgentFacts
-from muster.objects.aws.place import Place
+from muster.objects.aws.access import AwsAccess
 
 
 @dataclass(frozen=True)
 class LogSource:
-    """The logs of one attempt of a job: of the training job `name` in `place`.
+    """The logs of one attempt of a job: of the training job `name` in `aws_access`.
 
     `is_over`: the training job has ended. `has_failed`: it failed, and its launchers' lines may name the failed rank.
     `has_reports`: its ranks may write reports as lines.
@@ -20,7 +20,7 @@ class LogSource:
     job: Job
     attempt: int
     name: str
-    place: Place
+    aws_access: AwsAccess
     is_over: bool
     has_failed: bool = False
     has_reports: bool = True

@@ -24,8 +24,8 @@ from muster.clients.aws.client import Aws
 from muster.clients.aws.connection import Response
 from muster.clients.aws.threads import run_in_new_thread
 from muster.core.training_job.name import build_training_job_name
+from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import AccessDenied, NotFound, Unavailable
-from muster.objects.aws.place import Place
 from muster.render.sagemaker.image_facts import load_image_facts
 from muster.render.sagemaker.request.identity import make_job_tags
 from muster.render.sagemaker.request.render import render_request
@@ -105,7 +105,7 @@ class RequestPreparer:
     _fetching: PreemptibleSlots = field(default_factory=lambda: PreemptibleSlots(MAX_FETCHES, GUARANTEED_SECONDS))
     _uploading: PreemptibleSlots = field(default_factory=lambda: PreemptibleSlots(MAX_UPLOADS, GUARANTEED_SECONDS))
 
-    async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
+    async def prepare(self, job: Job, attempt: int, aws_access: AwsAccess) -> Mapping[str, object]:
         """Return CreateTrainingJob's body, after uploading the code.
 
         Raises `InvalidResource`, `StorageError`, AwsError, and `ApiError` if the API server doesn't respond.
@@ -113,27 +113,31 @@ class RequestPreparer:
         role = get_sagemaker_block(job.spec).role or ""
         name = build_training_job_name(job.metadata, attempt)
         # Use the configured role's account, even if the operator's credentials have changed.
-        settings = RequestSettings(place.region, parse_account_id(role), name, tags=make_job_tags(job, attempt))
+        settings = RequestSettings(aws_access.region, parse_account_id(role), name, tags=make_job_tags(job, attempt))
         rendered: TrainingRequest = render_request(job, settings, load_image_facts())
         if rendered.archive is None:
             return rendered.body
         for uri, content in rendered.archive.objects.items():
             checksum = b64encode(hashlib.sha256(content).digest()).decode("ascii")
-            await self._send_bytes(uri, io.BytesIO(content), checksum, rendered.archive.kms_key, place)
-        return await self._with_code(job, rendered, rendered.archive, place) if rendered.archive.uri else rendered.body
+            await self._send_bytes(uri, io.BytesIO(content), checksum, rendered.archive.kms_key, aws_access)
+        return (
+            await self._with_code(job, rendered, rendered.archive, aws_access)
+            if rendered.archive.uri
+            else rendered.body
+        )
 
     async def _with_code(
-        self, job: Job, rendered: TrainingRequest, archive: Archive, place: Place
+        self, job: Job, rendered: TrainingRequest, archive: Archive, aws_access: AwsAccess
     ) -> Mapping[str, object]:
         """Upload the code, and return the request's body. Training jobs with the same code share one upload."""
         source, owner = job.spec.source, job.metadata.namespace
         with TemporaryFile() as file:
             if source is not None and source.git is not None:
-                return await self._with_commit(job, source.git, rendered, archive, place, file)
+                return await self._with_commit(job, source.git, rendered, archive, aws_access, file)
             try:
                 async with self._uploading.turn(owner):
                     packed = await _pack_with_added_files(await self._source(job), archive, file)
-                    return await self._upload(job, rendered, archive, packed, file, place)
+                    return await self._upload(job, rendered, archive, packed, file, aws_access)
             except SlotPreempted:
                 problem_text = (
                     f"The upload of the job's code took more than {GUARANTEED_SECONDS:.0f} s, and other jobs waited."
@@ -141,14 +145,20 @@ class RequestPreparer:
                 raise Unavailable(problem_text) from None
 
     async def _with_commit(  # noqa: PLR0917
-        self, job: Job, git: GitSource, rendered: TrainingRequest, archive: Archive, place: Place, file: BinaryIO
+        self,
+        job: Job,
+        git: GitSource,
+        rendered: TrainingRequest,
+        archive: Archive,
+        aws_access: AwsAccess,
+        file: BinaryIO,
     ) -> Mapping[str, object]:
         owner, host = job.metadata.namespace, urlsplit(git.url).netloc
         try:
             async with self._fetching.turn(owner, host):
                 archive_request = await self._archive_request(owner, git, archive)
                 packed = await make_archive(archive_request, file)
-                return await self._upload(job, rendered, archive, packed, file, place)
+                return await self._upload(job, rendered, archive, packed, file, aws_access)
         except SlotPreempted:
             problem_text = (
                 f"the code of {quote(host)} was not fetched and uploaded in {GUARANTEED_SECONDS:.0f} s, and jobs of "
@@ -167,47 +177,55 @@ class RequestPreparer:
         )
 
     async def _upload(  # noqa: PLR0917
-        self, job: Job, rendered: TrainingRequest, archive: Archive, packed: SourceArchive, file: BinaryIO, place: Place
+        self,
+        job: Job,
+        rendered: TrainingRequest,
+        archive: Archive,
+        packed: SourceArchive,
+        file: BinaryIO,
+        aws_access: AwsAccess,
     ) -> Mapping[str, object]:
         block = job.spec.sagemaker
         shared = get_shared_uri(archive.uri, rendered.training_job, packed)
         # with `rankReports: Off`, keep the request exactly as the SageMaker SDK's
         is_shared = (block is None or block.rank_reports != "Off") and contains_uri(rendered.body, archive.uri)
         if not is_shared:
-            await self._send_bytes(archive.uri, file, packed.checksum, archive.kms_key, place)
+            await self._send_bytes(archive.uri, file, packed.checksum, archive.kms_key, aws_access)
             return rendered.body
-        if not await self._is_uploaded(shared, packed.checksum, place):
-            await self._send_bytes(shared, file, packed.checksum, archive.kms_key, place)
+        if not await self._is_uploaded(shared, packed.checksum, aws_access):
+            await self._send_bytes(shared, file, packed.checksum, archive.kms_key, aws_access)
         return replace_uri(rendered.body, archive.uri, shared)
 
-    async def _is_uploaded(self, uri: str, checksum: str, place: Place) -> bool:
+    async def _is_uploaded(self, uri: str, checksum: str, aws_access: AwsAccess) -> bool:
         """Whether S3 has this object with the same content: other users may write to the bucket."""
         try:
-            head = await self._request_s3(place, "HeadObject", uri, {"ChecksumMode": "ENABLED"})
+            head = await self._request_s3(aws_access, "HeadObject", uri, {"ChecksumMode": "ENABLED"})
         except (NotFound, AccessDenied):
             # without the permission to list, S3 responds "access denied" for a missing object: upload it
             return False
         return head.get("ChecksumSHA256") == checksum
 
-    async def _send_bytes(self, uri: str, file: BinaryIO, checksum: str, kms_key: str, place: Place) -> None:
+    async def _send_bytes(self, uri: str, file: BinaryIO, checksum: str, kms_key: str, aws_access: AwsAccess) -> None:
         """Upload a file. S3 verifies `checksum`."""
         encrypted = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key} if kms_key else {}
         file.seek(0)
         body = DeadlineFile(file, UPLOAD_SECONDS)
         parameters = {"Body": body, "ChecksumAlgorithm": "SHA256", "ChecksumSHA256": checksum, **encrypted}
         try:
-            await self._request_s3(place, "PutObject", uri, parameters)
+            await self._request_s3(aws_access, "PutObject", uri, parameters)
         finally:
             # a thread may still read the file
             body.cut()
 
-    async def _request_s3(self, place: Place, operation: str, uri: str, request: Mapping[str, object]) -> Response:
+    async def _request_s3(
+        self, aws_access: AwsAccess, operation: str, uri: str, request: Mapping[str, object]
+    ) -> Response:
         """Send a request about the object at `uri` to S3. Raises AwsError."""
         location = parse(uri)
         try:
             async with asyncio.timeout(UPLOAD_SECONDS):
                 return await self.aws.send_request(
-                    place, "s3", operation, {"Bucket": location.bucket, "Key": location.key, **request}
+                    aws_access, "s3", operation, {"Bucket": location.bucket, "Key": location.key, **request}
                 )
         except TimeoutError:
             minutes = f"{UPLOAD_SECONDS / 60:.3g} minutes"

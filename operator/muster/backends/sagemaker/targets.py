@@ -1,4 +1,4 @@
-"""Compute the training job to observe, and its place: AWS region and role. Pure."""
+"""Compute which training job to observe, in which AWS region and with which role. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from muster.api.timestamps import parse_timestamp
 from muster.core.training_job.attempt_state import get_sagemaker_status
 from muster.core.training_job.facts import Location
 from muster.core.training_job.name import build_training_job_name
-from muster.objects.aws.place import Place
+from muster.objects.aws.access import AwsAccess
 
 EXTERNAL_ID_PREFIX = "muster/"
 
@@ -23,7 +23,7 @@ CREATION_MARGIN = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Target:
-    """A training job, and the `places` where it may be; a new training job is created in the last place.
+    """A training job, and the regions and roles in which it may be. muster creates a new one with the last of them.
 
     It was created after `since`. Until `may_appear_until` (Unix seconds), it may not exist yet.
     `arn` is the ARN in the status, if any.
@@ -32,58 +32,62 @@ class Target:
     uid: str
     attempt: int
     name: str
-    places: tuple[Place, ...]
+    aws_accesses: tuple[AwsAccess, ...]
     since: datetime
     may_appear_until: float = 0.0
     arn: str | None = None
 
 
 def spec_location(job: Job) -> Location:
-    """Return the place of the job's next training job. The region is empty until the defaults are applied."""
+    """Return the location of the job's next training job. The region is "" until the defaults are applied."""
     block = get_sagemaker_block(job.spec)
     return Location(block.region or "", block.assume_role_arn)
 
 
-def target_of(metadata: Metadata, previous: Status, attempt: int, where: Location, may_appear_until: float) -> Target:
-    """Return the training job of an attempt in the status; `where` is the place in the spec."""
+def target_of(
+    metadata: Metadata, previous: Status, attempt: int, location: Location, may_appear_until: float
+) -> Target:
+    """Return the training job of an attempt in the status; `location` is from the spec."""
     record, name = get_sagemaker_status(previous), build_training_job_name(metadata, attempt)
     arn = None if record is None else record.arn
     return Target(
         metadata.uid,
         attempt,
         name,
-        places_of(metadata, previous, where),
+        get_aws_accesses(metadata, previous, location),
         earliest_creation_time(metadata.creation_timestamp if record is None else record.tried_at),
         may_appear_until,
         arn if arn is not None and arn.endswith(f"/{name}") else None,
     )
 
 
-def places_of(metadata: Metadata, previous: Status, where: Location) -> tuple[Place, ...]:
-    """Return the places where the current training job may be: the status', and the spec's if it has a region.
+def get_aws_accesses(metadata: Metadata, previous: Status, location: Location) -> tuple[AwsAccess, ...]:
+    """Return where the current training job may be: the status' location, and the spec's if it has a region.
 
-    The spec may have another place for the next training job, and users may write a wrong place into the status.
+    The spec may have another location for the next training job, and users may write a wrong one into the status.
     """
     record = get_sagemaker_status(previous)
     current = () if record is None else (Location(record.region, record.assume_role_arn),)
-    result = dict.fromkeys((*current, *((where,) if where.region else ())))
-    return tuple(place_of(place, metadata) for place in result)
+    result = dict.fromkeys((*current, *((location,) if location.region else ())))
+    return tuple(make_aws_access(aws_access, metadata) for aws_access in result)
 
 
-def place_of(where: Location, metadata: Metadata) -> Place:
-    """Return the place for the job's requests to AWS."""
-    return namespace_place(where.region, where.assume_role_arn, metadata.namespace)
+def make_aws_access(location: Location, metadata: Metadata) -> AwsAccess:
+    """Return the region and role for the job's requests to AWS."""
+    return make_namespace_access(location.region, location.assume_role_arn, metadata.namespace)
 
 
-def namespace_place(region: str, assume_role_arn: str | None, namespace: str) -> Place:
-    """Return the place for requests of a namespace's jobs; `assume_role_arn` None: the operator's own credentials.
+def make_namespace_access(region: str, assume_role_arn: str | None, namespace: str) -> AwsAccess:
+    """Return the region and role for requests of a namespace's jobs.
+
+    If `assume_role_arn` is None, muster uses the operator's own credentials.
 
     No job can choose the external id. So the trust policy of the role controls which namespaces may use it, even if the
     operator's configuration is wrong (IAM User Guide, "The confused deputy problem").
     """
     if assume_role_arn is None:
-        return Place(region)
-    return Place(region, assume_role_arn, f"{EXTERNAL_ID_PREFIX}{namespace}")
+        return AwsAccess(region)
+    return AwsAccess(region, assume_role_arn, f"{EXTERNAL_ID_PREFIX}{namespace}")
 
 
 def earliest_creation_time(requested_at: str) -> datetime:

@@ -9,7 +9,7 @@ from typing import Protocol
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job, Metadata
 from muster.backends.sagemaker.job_state import JobState
-from muster.backends.sagemaker.targets import place_of, spec_location
+from muster.backends.sagemaker.targets import make_aws_access, spec_location
 from muster.backends.sagemaker.training_job_search import UnrecordedTrainingJob
 from muster.backends.sagemaker.training_job_watcher import name_taken_problem
 from muster.backends.sagemaker.withdrawal import Withdrawal, WorkWithdrawn
@@ -18,9 +18,9 @@ from muster.clients.aws.training_jobs import TrainingJobs
 from muster.core.facts import Problem
 from muster.core.training_job.facts import FailureKind, Location, RequestFailure
 from muster.core.training_job.name import build_name_prefix, build_training_job_name, parse_attempt
-from muster.diagnose.sagemaker.request_failures import build_request_failure, count_tries
+from muster.diagnose.sagemaker.request_failures import add_tries, build_request_failure
+from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import AlreadyExists, AwsError, NotFound, Unavailable
-from muster.objects.aws.place import Place
 from muster.render.sagemaker.request.identity import has_job_tags
 from muster.render.storage.errors import StorageError
 
@@ -28,7 +28,7 @@ from muster.render.storage.errors import StorageError
 class Requests(Protocol):
     """Prepares the requests of jobs."""
 
-    async def prepare(self, job: Job, attempt: int, place: Place) -> Mapping[str, object]:
+    async def prepare(self, job: Job, attempt: int, aws_access: AwsAccess) -> Mapping[str, object]:
         """Return CreateTrainingJob's body, after uploading everything that it references.
 
         Raises `InvalidResource`, `StorageError`, AwsError.
@@ -49,10 +49,10 @@ class TrainingJobActions:
 
         The next observation shows the result.
         """
-        place = place_of(spec_location(job), job.metadata)
+        aws_access = make_aws_access(spec_location(job), job.metadata)
         try:
             async with withdrawal.guard():
-                body = await self.requests.prepare(job, attempt, place)
+                body = await self.requests.prepare(job, attempt, aws_access)
         except WorkWithdrawn:
             job_state.withdrawn_name = build_training_job_name(job.metadata, attempt)
             return
@@ -68,14 +68,14 @@ class TrainingJobActions:
             self._record_failure(job_state, build_request_failure(error, self.clock()))
             return
         job_state.none_running, job_state.withdrawn_name = False, ""
-        await self._record_result(job_state, self._send_create(job_state, job, attempt, body, place))
+        await self._record_result(job_state, self._send_create(job_state, job, attempt, body, aws_access))
         # Without a response, the request may not have finished.
         job_state.requested_at = self.clock()
         job_state.poll_soon()
 
     async def stop(self, job_state: JobState, metadata: Metadata, name: str, where: Location) -> None:
         """Stop a training job of the job."""
-        jobs = self.aws.get_training_jobs(place_of(where, metadata))
+        jobs = self.aws.get_training_jobs(make_aws_access(where, metadata))
         await self._record_result(
             job_state, _ignore_missing(_apply_if_owned(job_state, metadata, jobs, name, jobs.stop))
         )
@@ -83,7 +83,7 @@ class TrainingJobActions:
 
     async def delete(self, job_state: JobState, metadata: Metadata, name: str, where: Location) -> None:
         """Delete a training job that is over."""
-        jobs = self.aws.get_training_jobs(place_of(where, metadata))
+        jobs = self.aws.get_training_jobs(make_aws_access(where, metadata))
         if await self._record_result(
             job_state, _ignore_missing(_apply_if_owned(job_state, metadata, jobs, name, jobs.delete))
         ):
@@ -92,13 +92,13 @@ class TrainingJobActions:
     async def stop_unrecorded(self, job_state: JobState, unrecorded: UnrecordedTrainingJob) -> None:
         """Stop a running training job that the status doesn't record."""
         await self._record_result(
-            job_state, _ignore_missing(self.aws.get_training_jobs(unrecorded.place).stop(unrecorded.name))
+            job_state, _ignore_missing(self.aws.get_training_jobs(unrecorded.aws_access).stop(unrecorded.name))
         )
 
     async def _send_create(
-        self, job_state: JobState, job: Job, attempt: int, body: Mapping[str, object], place: Place
+        self, job_state: JobState, job: Job, attempt: int, body: Mapping[str, object], aws_access: AwsAccess
     ) -> None:
-        metadata, jobs = job.metadata, self.aws.get_training_jobs(place)
+        metadata, jobs = job.metadata, self.aws.get_training_jobs(aws_access)
         name = build_training_job_name(metadata, attempt)
         try:
             await jobs.create(body)
@@ -124,7 +124,7 @@ class TrainingJobActions:
         return True
 
     def _record_failure(self, job_state: JobState, request_failure: RequestFailure) -> None:
-        job_state.request_failure = count_tries(request_failure, job_state.request_failure)
+        job_state.request_failure = add_tries(request_failure, job_state.request_failure)
 
 
 async def _apply_if_owned(

@@ -10,8 +10,8 @@ from datetime import datetime
 from muster.api.spec.job import Metadata
 from muster.clients.aws.client import Aws
 from muster.core.training_job.name import build_name_prefix, parse_attempt
+from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import NotFound
-from muster.objects.aws.place import Place
 from muster.objects.aws.training_job import FINAL_STATUSES
 from muster.render.sagemaker.request.identity import has_job_tags
 
@@ -22,24 +22,24 @@ class UnrecordedTrainingJob:
 
     name: str
     attempt: int
-    place: Place
+    aws_access: AwsAccess
 
 
 @dataclass(frozen=True)
 class TrainingJobSearch:
-    """Runs one search at a time in each place: searches and the poller share SageMaker's rate limit of List."""
+    """Runs one search at a time in each region: searches and the poller share SageMaker's rate limit of List."""
 
     aws: Aws
-    _locks: dict[Place, asyncio.Lock] = field(default_factory=dict)
+    _locks: dict[AwsAccess, asyncio.Lock] = field(default_factory=dict)
 
     async def find_running(
-        self, metadata: Metadata, places: Sequence[Place], since: datetime
+        self, metadata: Metadata, aws_accesses: Sequence[AwsAccess], since: datetime
     ) -> UnrecordedTrainingJob | None:
         """Return the job's latest running training job that was created after `since`, if any. Raises AwsError."""
         stem = build_name_prefix(metadata)
-        for place in places:
-            jobs = self.aws.get_training_jobs(place)
-            async with self._locks.setdefault(place, asyncio.Lock()):
+        for aws_access in aws_accesses:
+            jobs = self.aws.get_training_jobs(aws_access)
+            async with self._locks.setdefault(aws_access, asyncio.Lock()):
                 listed = await jobs.find_by_name(stem, since)
             attempts = {
                 attempt: summary.name
@@ -52,5 +52,5 @@ class TrainingJobSearch:
                 except NotFound:
                     continue
                 if has_job_tags(tags, metadata.uid, attempt):
-                    return UnrecordedTrainingJob(name, attempt, place)
+                    return UnrecordedTrainingJob(name, attempt, aws_access)
         return None

@@ -13,10 +13,10 @@ from muster.clients.aws.training_job_poller import Watch
 from muster.core.facts import Problem
 from muster.core.training_job.facts import FailureKind, Location, RequestFailure, TrainingJob
 from muster.core.training_job.problems import MIN_REPORTED_TRIES
-from muster.diagnose.sagemaker.request_failures import build_request_failure, count_tries
+from muster.diagnose.sagemaker.request_failures import add_tries, build_request_failure
 from muster.diagnose.sagemaker.training_job_facts import convert_description
+from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import AlreadyExists, AwsError, NotFound
-from muster.objects.aws.place import Place
 from muster.objects.aws.training_job import FINAL_STATUSES, TrainingJobDescription, TrainingJobSummary
 from muster.render.sagemaker.request.identity import has_job_tags
 
@@ -28,7 +28,7 @@ NOT_SEEN_YET = Problem("NotSeenYet", "muster has no response of SageMaker yet")
 
 @dataclass(frozen=True)
 class ObservedTrainingJob:
-    """A training job, observed at `place`.
+    """A training job, observed at `aws_access`.
 
     `observation_failure`: it can't be observed. `refresh_failure`: the last request failed, so the state is old.
     `name_conflict`: another training job has its name. Without `training` and `observation_failure`, the training job
@@ -36,15 +36,19 @@ class ObservedTrainingJob:
     """
 
     training: TrainingJob | None = None
-    place: Place | None = None
+    aws_access: AwsAccess | None = None
     observation_failure: RequestFailure | None = None
     refresh_failure: RequestFailure | None = None
     name_conflict: Problem | None = None
 
     @property
     def observed_location(self) -> Location | None:
-        """The place, without the external id."""
-        return None if self.place is None else Location(self.place.region, self.place.assume_role_arn or None)
+        """The region and role, without the external id."""
+        return (
+            None
+            if self.aws_access is None
+            else Location(self.aws_access.region, self.aws_access.assume_role_arn or None)
+        )
 
 
 @dataclass(frozen=True)
@@ -60,12 +64,12 @@ class TrainingJobWatcher:
         # A training job that is over never changes.
         if job_state.ended is not None and job_state.ended.name == target.name:
             return ObservedTrainingJob(convert_description(job_state.ended), job_state.watched_at)
-        watch, place = self._watch(job_state, target)
+        watch, aws_access = self._watch(job_state, target)
         stale = _problem(watch, self.clock())
         description = watch.observation.present
         if description is None or description.name != target.name:
             return (
-                self._observe_missing(job_state, target, place, stale)
+                self._observe_missing(job_state, target, aws_access, stale)
                 if watch.observation.is_missing
                 else self._not_observed(stale)
             )
@@ -74,15 +78,15 @@ class TrainingJobWatcher:
             job_state.name_conflict is None or job_state.name_conflict[0] != target.name
         )
         if not is_known_owner and job_state.own_name != target.name:
-            name_conflict = await self._check_owner(job_state, target, place, description.arn)
+            name_conflict = await self._check_owner(job_state, target, aws_access, description.arn)
             if name_conflict is not None:
                 return name_conflict
         if not description.has_ended:
             training = _with_listed_status(convert_description(description), watch.observation.summary, description)
-            return ObservedTrainingJob(training, place, refresh_failure=stale)
+            return ObservedTrainingJob(training, aws_access, refresh_failure=stale)
         job_state.ended, job_state.ended_at = description, self.clock()
         job_state.stop_watching()
-        return ObservedTrainingJob(convert_description(description), place)
+        return ObservedTrainingJob(convert_description(description), aws_access)
 
     def _not_observed(self, stale: RequestFailure | None) -> ObservedTrainingJob:
         return ObservedTrainingJob(
@@ -90,21 +94,21 @@ class TrainingJobWatcher:
         )
 
     def _observe_missing(
-        self, job_state: JobState, target: Target, place: Place, stale: RequestFailure | None
+        self, job_state: JobState, target: Target, aws_access: AwsAccess, stale: RequestFailure | None
     ) -> ObservedTrainingJob:
-        """Handle a training job that doesn't exist at `place`."""
-        other_places = target.places[target.places.index(place) + 1 :]
-        if other_places:
-            # Try the next place: the status may be forged, or older than the training job.
+        """Handle a training job that doesn't exist at `aws_access`."""
+        other_accesses = target.aws_accesses[target.aws_accesses.index(aws_access) + 1 :]
+        if other_accesses:
+            # Try the next region or role: the status may be forged, or older than the training job.
             if self.clock() >= target.may_appear_until:
-                self._watch_at(job_state, target, other_places[0])
+                self._watch_at(job_state, target, other_accesses[0])
             return self._not_observed(stale)
         if job_state.own_name == target.name:
             return self._not_observed(stale)
         return (
             ObservedTrainingJob(refresh_failure=stale)
             if self._is_deleted(job_state, target)
-            else ObservedTrainingJob(observation_failure=self._deleted_problem(target, place))
+            else ObservedTrainingJob(observation_failure=self._deleted_problem(target, aws_access))
         )
 
     def _is_deleted(self, job_state: JobState, target: Target) -> bool:
@@ -113,9 +117,9 @@ class TrainingJobWatcher:
             job_state.missing_since = self.clock()
         return target.arn is None or self.clock() >= job_state.missing_since + MISSING_GRACE_SECONDS
 
-    def _deleted_problem(self, target: Target, place: Place) -> RequestFailure:
+    def _deleted_problem(self, target: Target, aws_access: AwsAccess) -> RequestFailure:
         problem_text = (
-            f"SageMaker has no training job {target.name} in {place} any more: it was deleted, or "
+            f"SageMaker has no training job {target.name} in {aws_access} any more: it was deleted, or "
             "the operator's credentials belong to another account"
         )
         return RequestFailure(
@@ -123,15 +127,15 @@ class TrainingJobWatcher:
         )
 
     async def _check_owner(
-        self, job_state: JobState, target: Target, place: Place, arn: str
+        self, job_state: JobState, target: Target, aws_access: AwsAccess, arn: str
     ) -> ObservedTrainingJob | None:
         """Check by its tags that the training job belongs to the job. Return the problem; None if it does."""
         if job_state.name_conflict is not None and job_state.name_conflict[0] == target.name:
             return ObservedTrainingJob(name_conflict=job_state.name_conflict[1])
         try:
-            tags = await self.aws.get_training_jobs(place).list_tags(arn)
+            tags = await self.aws.get_training_jobs(aws_access).list_tags(arn)
         except AwsError as error:
-            job_state.tags_failure = count_tries(build_request_failure(error, self.clock()), job_state.tags_failure)
+            job_state.tags_failure = add_tries(build_request_failure(error, self.clock()), job_state.tags_failure)
             return ObservedTrainingJob(observation_failure=job_state.tags_failure)
         job_state.tags_failure = None
         if has_job_tags(tags, target.uid, target.attempt):
@@ -141,17 +145,17 @@ class TrainingJobWatcher:
         job_state.name_conflict = (target.name, problem)
         return ObservedTrainingJob(name_conflict=problem)
 
-    def _watch(self, job_state: JobState, target: Target) -> tuple[Watch, Place]:
-        watch, place = job_state.watch, job_state.watched_at
-        if watch is not None and place in target.places and watch.name == target.name:
-            return watch, place
-        return self._watch_at(job_state, target, target.places[0]), target.places[0]
+    def _watch(self, job_state: JobState, target: Target) -> tuple[Watch, AwsAccess]:
+        watch, aws_access = job_state.watch, job_state.watched_at
+        if watch is not None and aws_access in target.aws_accesses and watch.name == target.name:
+            return watch, aws_access
+        return self._watch_at(job_state, target, target.aws_accesses[0]), target.aws_accesses[0]
 
-    def _watch_at(self, job_state: JobState, target: Target, place: Place) -> Watch:
+    def _watch_at(self, job_state: JobState, target: Target, aws_access: AwsAccess) -> Watch:
         previous = job_state.watch
-        watch = self.aws.get_poller(place).watch(target.name, target.since, partial(self.wake, target.uid))
-        job_state.watch, job_state.watched_at = watch, place
-        # Close the previous watch last: a place without any watch would be listed again from the start.
+        watch = self.aws.get_poller(aws_access).watch(target.name, target.since, partial(self.wake, target.uid))
+        job_state.watch, job_state.watched_at = watch, aws_access
+        # Close the previous watch last: a poller stops with its last watch, and a new one lists all jobs again.
         if previous is not None:
             previous.close()
         return watch

@@ -14,9 +14,9 @@ from muster.core.facts import Problem
 from muster.core.training_job.attempt_state import CREATION_SECONDS
 from muster.core.training_job.backoff import compute_retry_time
 from muster.core.training_job.facts import FailureKind, RequestFailure
-from muster.diagnose.sagemaker.request_failures import build_request_failure, count_tries
+from muster.diagnose.sagemaker.request_failures import add_tries, build_request_failure
+from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import AwsError
-from muster.objects.aws.place import Place
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,11 @@ class UnrecordedTrainingJobs:
     clock: Callable[[], float]
     operator_started_at: float
 
-    async def observe(self, job_state: JobState, metadata: Metadata, places: tuple[Place, ...]) -> ObservedTrainingJob:
-        """Search these places for an unrecorded training job, and observe it until it is over."""
-        if job_state.unrecorded is None and not await self._search(job_state, metadata, places):
+    async def observe(
+        self, job_state: JobState, metadata: Metadata, aws_accesses: tuple[AwsAccess, ...]
+    ) -> ObservedTrainingJob:
+        """Search `aws_accesses` for an unrecorded training job, and observe it until it is over."""
+        if job_state.unrecorded is None and not await self._search(job_state, metadata, aws_accesses):
             return ObservedTrainingJob(observation_failure=job_state.search_failure)
         unrecorded = job_state.unrecorded
         if unrecorded is None:
@@ -39,7 +41,7 @@ class UnrecordedTrainingJobs:
             metadata.uid,
             unrecorded.attempt,
             unrecorded.name,
-            (unrecorded.place,),
+            (unrecorded.aws_access,),
             earliest_creation_time(metadata.creation_timestamp),
         )
         observed = await self.watcher.observe(job_state, target)
@@ -55,7 +57,8 @@ class UnrecordedTrainingJobs:
     def search_again(self, job_state: JobState, unrecorded: UnrecordedTrainingJob) -> None:
         """Search again, because this training job is being stopped."""
         problem_text = (
-            f"Training job {unrecorded.name} in {unrecorded.place}, which the status doesn't record, is being stopped"
+            f"Training job {unrecorded.name} in {unrecorded.aws_access}, which the status doesn't record, is being "
+            "stopped"
         )
         job_state.unrecorded = None
         self._record_failure(
@@ -66,7 +69,7 @@ class UnrecordedTrainingJobs:
         """Return the time until which a requested training job may appear, even if an earlier leader requested it."""
         return max(requested_at, self.operator_started_at) + CREATION_SECONDS
 
-    async def _search(self, job_state: JobState, metadata: Metadata, places: tuple[Place, ...]) -> bool:
+    async def _search(self, job_state: JobState, metadata: Metadata, aws_accesses: tuple[AwsAccess, ...]) -> bool:
         """Search for an unrecorded training job; return whether the search succeeded."""
         now = self.clock()
         if job_state.search_failure is not None and now < compute_retry_time(metadata.uid, job_state.search_failure):
@@ -77,7 +80,7 @@ class UnrecordedTrainingJobs:
             return False
         try:
             job_state.unrecorded = await self.search.find_running(
-                metadata, places, earliest_creation_time(metadata.creation_timestamp)
+                metadata, aws_accesses, earliest_creation_time(metadata.creation_timestamp)
             )
         except AwsError as error:
             self._record_failure(job_state, build_request_failure(error, now))
@@ -86,4 +89,4 @@ class UnrecordedTrainingJobs:
         return True
 
     def _record_failure(self, job_state: JobState, request_failure: RequestFailure) -> None:
-        job_state.search_failure = count_tries(request_failure, job_state.search_failure)
+        job_state.search_failure = add_tries(request_failure, job_state.search_failure)

@@ -61,7 +61,7 @@ TOOLKIT = "sagemaker-training==5.1.4 sagemaker-pytorch-training==3.0.0"
 
 _CHECK_MODULES = "import importlib.util as u, sys; sys.exit(any(u.find_spec(name) is None for name in sys.argv[1:]))"
 
-PLACEHOLDERS = RequestSettings(region="us-east-1", account="000000000000", training_job="local")
+PLACEHOLDERS = RequestSettings(region="us-east-1", account="000000000000", training_job_name="local")
 """Placeholders for the region and the account, which a local run does not use."""
 
 

@@ -10,7 +10,10 @@ _MAX_DOUBLINGS = 10
 
 
 def compute_backoff(failures: int, error: AwsError, jitter: float) -> float:
-    """Return the delay in seconds after `failures` failures, the last by `error`. `jitter` is random, from 0 to 1."""
+    """Return the delay in seconds after `failures` failures. `error` is the last failure.
+
+    `jitter` is a random number from 0 to 1.
+    """
     # Retry at once after a single failure. The rate limiter already delays a throttled operation.
     if failures <= 1 or isinstance(error, Throttled):
         return 0.0

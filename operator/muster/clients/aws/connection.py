@@ -1,4 +1,4 @@
-"""Send requests to AWS for one place. Threads, timeouts, renewed credentials and errors are handled here."""
+"""Send requests to one AWS region with one role: with threads and timeouts, renewed credentials, and AwsError."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from muster.clients.aws.credentials import create_session
 from muster.clients.aws.threads import MAX_THREADS, ThreadPool
 from muster.clients.request_counter import RequestCounter
 from muster.diagnose.aws import translate_error
+from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import ExpiredCredentials, NoCredentials, Unavailable
-from muster.objects.aws.place import Place
 
 Service: TypeAlias = Literal["sagemaker", "s3", "sts", "logs"]
 
@@ -48,7 +48,7 @@ _CONFIG = Config(
 
 
 def always_true() -> bool:
-    """Allow every change: the default of `may_change`."""
+    """Allow every change: the default of `is_change_allowed`."""
     return True
 
 
@@ -57,24 +57,25 @@ class _ChangeForbidden(Exception):
 
 
 class Connection:
-    """Sends requests for one place. It creates clients when needed, and again after an error of their credentials.
+    """Sends requests to one region with one role. It creates clients when needed, and again after a credentials error.
 
-    Requests that change AWS are sent only while `may_change()` returns True; threads call it. `requests` counts them.
+    The connection sends requests that change AWS only while `is_change_allowed()` returns True. It calls
+    `is_change_allowed` in worker threads.
     """
 
     def __init__(
         self,
-        place: Place,
+        aws_access: AwsAccess,
         endpoints: AwsEndpoints,
         threads: ThreadPool,
-        may_change: Callable[[], bool] = always_true,
-        requests: RequestCounter | None = None,
+        is_change_allowed: Callable[[], bool] = always_true,
+        request_counter: RequestCounter | None = None,
     ) -> None:
-        self.place = place
+        self.aws_access = aws_access
         self._endpoints = endpoints
         self._threads = threads
-        self._may_change = may_change
-        self._requests = requests or RequestCounter()
+        self._is_change_allowed = is_change_allowed
+        self._request_counter = request_counter or RequestCounter()
         self._dropped_clients_at = float("-inf")
         # A slow upload to S3 must not delay requests about training jobs.
         self._s3_threads = ThreadPool()
@@ -103,7 +104,7 @@ class Connection:
         except _ChangeForbidden as error:
             raise Unavailable(f"{operation} was not sent: this operator doesn't hold the Lease") from error
         except (BotoCoreError, ClientError) as error:
-            aws_error = translate_error(error, service, operation, self.place)
+            aws_error = translate_error(error, service, operation, self.aws_access)
             if isinstance(aws_error, NoCredentials | ExpiredCredentials):
                 self._drop_clients(now)
             raise aws_error from error
@@ -118,7 +119,7 @@ class Connection:
 
     def _create_client(self, service: Service) -> BaseClient:
         if self._session is None:
-            self._session = create_session(self.place, self._endpoints.sts, _CONFIG)
+            self._session = create_session(self.aws_access, self._endpoints.sts, _CONFIG)
         url = getattr(self._endpoints, service)
         client = self._session.create_client(service, endpoint_url=url, config=_CONFIG)
         # Check right before sending: loading credentials, for example, may take long.
@@ -129,17 +130,17 @@ class Connection:
 
     def _check_before_send(self, event_name: str, **_: object) -> None:
         operation = event_name.rpartition(".")[2]
-        if not operation.startswith(_READ_ONLY_PREFIXES) and not self._may_change():
+        if not operation.startswith(_READ_ONLY_PREFIXES) and not self._is_change_allowed():
             raise _ChangeForbidden
 
     def _count_response(self, event_name: str, http_response: AWSResponse, **_: object) -> None:
         service, operation = event_name.split(".")[1:]
-        self._requests.count(service, operation, http_response.status_code)
+        self._request_counter.count(service, operation, http_response.status_code)
 
     def _count_failure(self, event_name: str, exception: Exception, **_: object) -> None:
         if not isinstance(exception, _ChangeForbidden):
             service, operation = event_name.split(".")[1:]
-            self._requests.count(service, operation, 0)
+            self._request_counter.count(service, operation, 0)
 
     def _drop_clients(self, now: float) -> None:
         # New clients load the credentials again.

@@ -17,7 +17,7 @@ from botocore.exceptions import NoCredentialsError
 from botocore.loaders import Loader, create_loader
 from botocore.session import Session
 
-from muster.objects.aws.place import Place
+from muster.objects.aws.access import AwsAccess
 
 SESSION_NAME = "muster"
 """The name of muster's role sessions, which CloudTrail shows."""
@@ -26,26 +26,29 @@ SESSION_NAME = "muster"
 _VERBOSE_LIBRARIES = ("boto3", "botocore", "s3transfer", "urllib3")
 
 
-def create_session(place: Place, sts_url: str | None, config: Config) -> Session:
-    """Create a session with the permissions of `place`.
+def create_session(aws_access: AwsAccess, sts_url: str | None, config: Config) -> Session:
+    """Create a session with the permissions of `aws_access`.
 
-    botocore loads the operator's own credentials: environment, profile, IRSA, Pod Identity, instance role. If `place`
-    has a role, botocore assumes it at the first request, and again before its credentials expire.
+    botocore loads the operator's own credentials: environment, profile, IRSA, Pod Identity, instance role. If
+    `aws_access` has a role, botocore assumes it at the first request, and again before its credentials expire.
     """
     for name in _VERBOSE_LIBRARIES:
         logging.getLogger(name).setLevel(logging.WARNING)
-    base = _create_base_session(place.region)
-    if not place.assume_role_arn:
+    base = _create_base_session(aws_access.region)
+    if not aws_access.assume_role_arn:
         return base
-    session = _create_base_session(place.region)
-    provider = _AssumedRoleProvider(base, place, sts_url, config)
+    session = _create_base_session(aws_access.region)
+    provider = _AssumedRoleProvider(base, aws_access, sts_url, config)
     session.register_component("credential_provider", CredentialResolver([provider]))
     return session
 
 
 @cache
 def _get_loader() -> Loader:
-    """Return the loader of the services' models, which all places share: SageMaker's model takes a second to load."""
+    """Return botocore's loader of service descriptions (its `data_loader`).
+
+    All sessions share it, because SageMaker's description takes a second to load.
+    """
     return create_loader()
 
 
@@ -59,15 +62,17 @@ def _create_base_session(region: str) -> Session:
 class _AssumedRoleProvider(CredentialProvider):
     METHOD = "assume-role"
 
-    def __init__(self, base: Session, place: Place, sts_url: str | None, config: Config) -> None:
+    def __init__(self, base: Session, aws_access: AwsAccess, sts_url: str | None, config: Config) -> None:
         super().__init__()
         self._base = base
-        self._role_arn = place.assume_role_arn
+        self._role_arn = aws_access.assume_role_arn
         self._extra_args = {
             "RoleSessionName": SESSION_NAME,
-            **({"ExternalId": place.external_id} if place.external_id else {}),
+            **({"ExternalId": aws_access.external_id} if aws_access.external_id else {}),
         }
-        self._new_client = partial(base.create_client, region_name=place.region, endpoint_url=sts_url, config=config)
+        self._new_client = partial(
+            base.create_client, region_name=aws_access.region, endpoint_url=sts_url, config=config
+        )
 
     def load(self) -> Credentials:
         credentials = self._base.get_credentials()

@@ -1,4 +1,4 @@
-"""List the training jobs of a place periodically, and describe those that changed."""
+"""List the training jobs of a region periodically, and describe those that changed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Watch:
 
     @property
     def problem(self) -> AwsError | None:
-        """The error that prevents observations of all jobs in this place, if any."""
+        """The error that prevents observations of all jobs of the poller, if any."""
         return self._poller.problem
 
     @property
@@ -77,17 +77,17 @@ class Watch:
 
 
 class TrainingJobPoller:
-    """Observes the watched jobs of one place while `run` runs. The other methods may also be called before `run`.
+    """Observes the watched jobs of one region and role while `run` runs. Other methods may also be called before `run`.
 
     `on_unused` is called after the last watch is closed; `jitter` returns a random number from 0 to 1.
     """
 
     def __init__(
-        self, jobs: TrainingJobRequests, place: object, on_unused: Callable[[], None], jitter: Callable[[], float]
+        self, jobs: TrainingJobRequests, aws_access: object, on_unused: Callable[[], None], jitter: Callable[[], float]
     ) -> None:
         self.observations = Observations()
         self._jobs = jobs
-        self._place = place
+        self._aws_access = aws_access
         self._on_unused = on_unused
         self._jitter = jitter
         self._watches: dict[str, Watch] = {}
@@ -159,7 +159,7 @@ class TrainingJobPoller:
                 if await self._list() and is_full:
                     self._full_listing_at = started_at
             except Exception:  # noqa: BLE001 - a failed listing must not end the loop
-                _log.exception("%s: unexpected error; muster will list again", self._place)
+                _log.exception("%s: unexpected error; muster will list again", self._aws_access)
             await asyncio.sleep(max(0.0, started_at + LIST_SECONDS - clock()))
 
     async def _list(self) -> bool:
@@ -231,7 +231,7 @@ class TrainingJobPoller:
             return
         except Exception:  # noqa: BLE001 - one job must not end the loop
             # The next change of the job triggers another description.
-            _log.exception("%s: unexpected error; muster could not describe %s", self._place, name)
+            _log.exception("%s: unexpected error; muster could not describe %s", self._aws_access, name)
             return
         self._handle_success("DescribeTrainingJob")
         if has_changed:
@@ -243,14 +243,17 @@ class TrainingJobPoller:
         now = asyncio.get_running_loop().time()
         self._refusals[operation] = self._refusals.get(operation, RefusalStreak()).add_failure(error, now)
         _log.log(
-            logging.WARNING if failures > TOLERATED_FAILURES else logging.INFO, "%s: %s", self._place, error.message
+            logging.WARNING if failures > TOLERATED_FAILURES else logging.INFO,
+            "%s: %s",
+            self._aws_access,
+            error.message,
         )
         if failures > TOLERATED_FAILURES or not error.is_retryable:
             entry = self._problems.get(operation)
             self._problems[operation] = error
             if entry is None or entry.message != error.message:
                 self._notify_all()
-        # The random part spreads the retries of places that failed together.
+        # The random part spreads the retries of pollers that failed together.
         await asyncio.sleep(compute_backoff(failures, error, self._jitter()))
 
     def _handle_success(self, operation: str) -> None:
@@ -270,4 +273,4 @@ class TrainingJobPoller:
         try:
             watch.on_change()
         except Exception:  # noqa: BLE001 - one failing callback must not affect the others
-            _log.exception("%s: the callback for %s failed", self._place, name)
+            _log.exception("%s: the callback for %s failed", self._aws_access, name)

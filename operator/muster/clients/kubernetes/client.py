@@ -84,26 +84,26 @@ class LogOptions:
 class Client:
     """The client of one cluster. Methods raise ApiError, with status NO_RESPONSE without a response, and don't retry.
 
-    Requests that change objects are sent only while `may_change()` returns True.
+    Requests that change objects are sent only while `is_change_allowed()` returns True.
     """
 
-    def __init__(self, session: Session, may_change: Callable[[], bool] = always_true) -> None:
+    def __init__(self, session: Session, is_change_allowed: Callable[[], bool] = always_true) -> None:
         self._session = session
-        self._may_change = may_change
+        self._is_change_allowed = is_change_allowed
 
     @classmethod
     async def connect(cls, kubeconfig: str | None = None) -> Self:
         """Connect to the cluster of `kubeconfig`; None: to kubectl's cluster. Raises NoCluster."""
         return cls(Session(await find_cluster(kubeconfig), kubeconfig))
 
-    def restricted_by(self, may_change: Callable[[], bool]) -> Client:
-        """Return a client with the same connections, which sends changes only while `may_change()` returns True."""
-        return Client(self._session, may_change)
+    def restricted_by(self, is_change_allowed: Callable[[], bool]) -> Client:
+        """Return a client with the same connections. It sends changes only while `is_change_allowed()` returns True."""
+        return Client(self._session, is_change_allowed)
 
     @property
-    def requests(self) -> RequestCounter:
+    def request_counter(self) -> RequestCounter:
         """The number of requests so far, by verb, resource and code."""
-        return self._session.requests
+        return self._session.request_counter
 
     @property
     def namespace(self) -> str:
@@ -253,7 +253,7 @@ class Client:
         content_type: str = "application/json",
         accept: str = Request.accept,
     ) -> bytes:
-        request = Request(method, path, query, dict(body), content_type, self._may_change, accept)
+        request = Request(method, path, query, dict(body), content_type, self._is_change_allowed, accept)
         return await self._session.text(request)
 
 

@@ -13,7 +13,7 @@ from http import HTTPStatus
 
 from muster.clients.kubernetes.backoff import backoff_seconds
 from muster.clients.kubernetes.client import Change, Client
-from muster.clients.kubernetes.object_versions import ObjectVersions, Untracked, object_key, uid_of, version_of
+from muster.clients.kubernetes.object_versions import NoObjectVersions, ObjectVersions, object_key, uid_of, version_of
 from muster.clients.kubernetes.skipped import SkippedLog
 from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
 from muster.objects.kubernetes.kinds import Kind, Object
@@ -32,8 +32,8 @@ class Informer:
     only the metadata that identifies it. `synced` is set once all existing objects have been reported. If a part of an
     object can't be parsed, only its identity is reported, and the problem is logged.
 
-    `versions` creates the record of known objects. Use `Untracked` for kinds with any number of objects: after a gap,
-    all of them are reported again.
+    `versions` creates the record of known objects. Use `NoObjectVersions` for kinds whose number of objects has no
+    limit: after a gap in the watch, the informer reports all of them again.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Informer:
         *,
         labels: str = "",
         fields: str = "",
-        versions: Callable[[], ObjectVersions | Untracked] = ObjectVersions,
+        versions: Callable[[], ObjectVersions | NoObjectVersions] = ObjectVersions,
         silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
         self.synced = asyncio.Event()
@@ -87,7 +87,7 @@ class _NamespaceWatch:
     silence_seconds: float
     on_change: Callable[[Change], None]
     on_listed: Callable[[], None]
-    versions: ObjectVersions | Untracked
+    versions: ObjectVersions | NoObjectVersions
     skipped: SkippedLog
     version: str = ""
     failures: int = 0
@@ -117,19 +117,19 @@ class _NamespaceWatch:
         return None
 
     async def _list(self) -> None:
-        visited: set[tuple[str, str]] = set()
+        listed_keys: set[tuple[str, str]] = set()
         version = ""
         listing = self.client.pages(self.kind, self.namespace, **self.selectors)
         async with aclosing(listing) as pages:
             async for page in pages:
                 version = page.resource_version
                 for item in page.items:
-                    if self.versions.remembers:
-                        visited.add(object_key(item))
+                    if self.versions.stores_versions:
+                        listed_keys.add(object_key(item))
                     self._take(Change("ADDED", item))
                     # Let other tasks run between two objects of a long list.
                     await asyncio.sleep(0)
-        self._report(self.versions.keep_only(frozenset(visited)))
+        self._report(self.versions.keep_only(frozenset(listed_keys)))
         self.version = version
         self.was_listed = True
         self.on_listed()

@@ -45,10 +45,11 @@ def ignore_change() -> None:
     """Do nothing: the default of `on_change`."""
 
 
-class Leadership:
+class LeaderElector:
     """Acquires a Lease, and runs the leader's work while it holds the Lease.
 
-    A term is the Lease's `leaseTransitions`. It increases with every acquisition, even after the Lease was deleted
+    The leader term is the Lease's `leaseTransitions`. It increases with every acquisition, even after the Lease was
+    deleted
     (`muster.clients.kubernetes.election.next_leader_term`).
 
     `on_change` is called after each response of the API server. `is_healthy` is called before the Lease is taken or
@@ -88,13 +89,14 @@ class Leadership:
         return current.holder
 
     async def run(self, lead: Callable[[int], Awaitable[None]]) -> None:
-        """Run `lead(leader_term)` while this process holds the Lease. When the Lease is lost, cancel it and wait.
+        """Run `lead(leader_term)` while this process holds the Lease.
 
-        Ends when `lead` ends or this is cancelled, and then releases the Lease.
+        When the Lease is lost, cancel `lead`, wait until it has ended, and acquire the Lease again. Ends when `lead`
+        ends or this is cancelled, and then releases the Lease.
         """
         while True:
             leader_term, held_since = await self._acquire()
-            _log.info("%s is the leader, term %d", self._identity, leader_term)
+            _log.info("%s is the leader, leader term %d", self._identity, leader_term)
             self._set_held_since(held_since)
             work = asyncio.ensure_future(lead(leader_term))
             try:
@@ -108,7 +110,7 @@ class Leadership:
             _log.warning("%s is no longer the leader", self._identity)
 
     async def _acquire(self) -> tuple[int, float]:
-        """Acquire the Lease; return the term and the time of the request."""
+        """Acquire the Lease. Return the leader term and the time of the request."""
         while True:
             try:
                 async with asyncio.timeout(REQUEST_SECONDS):

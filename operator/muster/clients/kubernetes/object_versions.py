@@ -22,9 +22,9 @@ class _ObjectVersion:
 
 
 class ObjectVersions:
-    """The known objects of one kind. `take` receives changes in order, and returns those that are new."""
+    """The known objects of one kind. `record` receives changes in order, and returns those that are new."""
 
-    remembers: Final = True
+    stores_versions: Final = True
 
     def __init__(self) -> None:
         self._objects: dict[tuple[str, str], _ObjectVersion] = {}
@@ -49,19 +49,19 @@ class ObjectVersions:
             return (Change("DELETED", previous.metadata_only), Change("ADDED", change.object))
         return () if previous.version == version.version else (Change("MODIFIED", change.object),)
 
-    def keep_only(self, visited: frozenset[tuple[str, str]]) -> tuple[Change, ...]:
+    def keep_only(self, listed_keys: frozenset[tuple[str, str]]) -> tuple[Change, ...]:
         """Remove the objects that a complete list lacks. Return a DELETED change for each, with its metadata."""
-        deleted = [identity for identity in self._objects if identity not in visited]
+        deleted = [identity for identity in self._objects if identity not in listed_keys]
         return tuple(Change("DELETED", self._objects.pop(identity).metadata_only) for identity in deleted)
 
 
-class Untracked:
-    """A replacement of `ObjectVersions` without memory, for kinds with any number of objects."""
+class NoObjectVersions:
+    """Does what `ObjectVersions` does, but stores nothing. Use it for kinds whose number of objects has no limit."""
 
-    remembers: Final = False
+    stores_versions: Final = False
 
     def record(self, change: Change) -> tuple[Change, ...]:
-        """Return the change itself."""
+        """Return the change, or nothing if only the object's identity was parsed."""
         return () if is_identity_only(change.object) else (change,)
 
     def keep_only(self, _: frozenset[tuple[str, str]]) -> tuple[Change, ...]:

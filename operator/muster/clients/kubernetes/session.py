@@ -88,7 +88,7 @@ class Session:
 
     def __init__(self, access: ClusterAccess, kubeconfig: str | None) -> None:
         self._access = access
-        self.requests = RequestCounter()
+        self.request_counter = RequestCounter()
         self._kubeconfig = kubeconfig
         self._outdated: list[ClusterAccess] = []
         self._renewal_lock = asyncio.Lock()
@@ -192,7 +192,7 @@ class Session:
 
     def _count(self, request: Request, status: int) -> None:
         verb = find_verb(request.method, request.path, request.query)
-        self.requests.count(verb, find_resource(request.path), status)
+        self.request_counter.count(verb, find_resource(request.path), status)
 
     async def _renew_access(self, used: ClusterAccess, refusal_error: ApiError) -> ClusterAccess:
         async with self._renewal_lock:

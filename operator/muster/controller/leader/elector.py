@@ -19,7 +19,7 @@ from pathlib import Path
 from muster.clients.kubernetes.access import NoCluster
 from muster.clients.kubernetes.client import Client
 from muster.clients.kubernetes.election import POLL_SECONDS
-from muster.clients.kubernetes.lease import RELEASE_SECONDS, Leadership
+from muster.clients.kubernetes.lease import RELEASE_SECONDS, LeaderElector
 from muster.controller.health import serve_health
 from muster.controller.leader.messages import Heartbeat, LeaseState, decode_heartbeat, encode_message
 
@@ -75,30 +75,30 @@ class Elector:
         await self.main.is_candidate.wait()
         client = await _connect()
         namespace = self.options.lease_namespace or client.namespace
-        leadership: Leadership = Leadership(
+        leader_elector: LeaderElector = LeaderElector(
             client,
             namespace,
             self.options.lease_name,
             self.options.identity,
-            on_change=lambda: self._send_state(leadership),
+            on_change=lambda: self._send_state(leader_elector),
             is_healthy=self.main.is_healthy,
         )
-        sender = asyncio.create_task(self._send_state_repeatedly(leadership), name="state of the Lease")
+        sender = asyncio.create_task(self._send_state_repeatedly(leader_elector), name="state of the Lease")
         try:
             while not self.main.is_leaving:
-                await leadership.run(lambda leader_term: self.main.lead(leader_term, leadership.held_until))
+                await leader_elector.run(lambda leader_term: self.main.lead(leader_term, leader_elector.held_until))
         finally:
             sender.cancel()
             await client.close()
 
-    def _send_state(self, leadership: Leadership) -> None:
-        self.main.send_state(leadership.held_until, leadership.holder)
+    def _send_state(self, leader_elector: LeaderElector) -> None:
+        self.main.send_state(leader_elector.held_until, leader_elector.holder)
 
-    async def _send_state_repeatedly(self, leadership: Leadership) -> None:
+    async def _send_state_repeatedly(self, leader_elector: LeaderElector) -> None:
         # No event reports that the Lease has expired: check it repeatedly.
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            self._send_state(leadership)
+            self._send_state(leader_elector)
             self.main.check_parent()
 
 

@@ -1,6 +1,7 @@
 """Measure the texts in agents' facts, and drop them to save memory.
 
-States, codes and times take a few bytes for each rank, but eight lines of 512 characters take up to 16 KiB.
+A rank's report has up to eight output lines of 512 characters, which take up to 16 KiB. Its state, codes and times
+take a few bytes.
 """
 
 import sys
@@ -10,8 +11,8 @@ from dataclasses import replace
 from muster.core.facts import AgentFacts
 from muster_worker.contract.schema import RankReport
 
-MAX_WORD_CHARS = 64
-"""The length of reasons, activities and phases after `drop_texts`."""
+MAX_TRUNCATED_CHARS = 64
+"""The maximum length of reasons, activities and phases after `drop_texts`."""
 
 
 def measure_texts(agent: AgentFacts) -> int:
@@ -39,7 +40,7 @@ def drop_texts(agent: AgentFacts) -> AgentFacts:
 
 
 def _list_texts(agent: AgentFacts) -> Iterator[str]:
-    # The facts usually share most rank reports with the latest report.
+    # Most rank reports are the same objects in both lists: count each object once.
     for rank in {
         id(report): report for report in (*agent.report.ranks, *(facts.report for facts in agent.ranks))
     }.values():
@@ -66,4 +67,4 @@ def _drop_rank_texts(rank: RankReport) -> RankReport:
 
 
 def _truncate(text: str | None) -> str | None:
-    return text if text is None else text[:MAX_WORD_CHARS]
+    return text if text is None else text[:MAX_TRUNCATED_CHARS]

@@ -36,7 +36,7 @@ MAX_SLOW_NODES = 16
 _MAX_NAMED_NODES = 4
 _MAX_PROBLEM_CHARS = 128
 _MAX_NAME_CHARS = 64
-_MAX_WHY_CHARS = 256
+_MAX_REASON_CHARS = 256
 
 _GroupKey = tuple[str, int, str]
 
@@ -49,6 +49,7 @@ class NodeSpeed:
     name: str
     mbps: float
     round_trip_us: float
+    pod: str | None = None
 
 
 def build_network_status(nodes: tuple[NodeFacts, ...]) -> NetworkStatus | None:
@@ -70,11 +71,11 @@ def build_network_status(nodes: tuple[NodeFacts, ...]) -> NetworkStatus | None:
 
 
 def _make_group(key: _GroupKey, members: list[int]) -> LinkGroup:
-    interface, speed, why = key
+    interface, speed, reason = key
     return LinkGroup(
         interface=sanitize_line(interface, limit=_MAX_NAME_CHARS),
         speed_mbps=speed or None,
-        why=sanitize_line(why, limit=_MAX_WHY_CHARS),
+        message=sanitize_line(reason, limit=_MAX_REASON_CHARS),
         count=len(members),
         nodes=format_ranges(members),
     )
@@ -116,7 +117,7 @@ def summarise_check(nodes: Sequence[NodeFacts]) -> NetworkCheck | None:
         slow=tuple(
             SlowNode(
                 node=speed.node,
-                name=speed.name,
+                pod=speed.pod,
                 bandwidth_mbps=speed.mbps,
                 round_trip_microseconds=speed.round_trip_us,
             )
@@ -131,7 +132,7 @@ def read_speed(node: NodeFacts, figures: NetworkFigures) -> NodeSpeed | None:
     directions = [mbps for mbps in (figures.sent_mbps, figures.received_mbps) if mbps is not None]
     if not directions or figures.round_trip_us is None:
         return None
-    return NodeSpeed(node.node, node.name, min(directions), figures.round_trip_us)
+    return NodeSpeed(node.node, node.name, min(directions), figures.round_trip_us, node.process.name)
 
 
 def find_slow_nodes(speeds: Sequence[NodeSpeed]) -> tuple[NodeSpeed, ...]:

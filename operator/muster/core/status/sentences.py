@@ -9,6 +9,7 @@ from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure import rank_output
 from muster.core.failure.failure import Failure
 from muster.core.failure.problems import NODE_SILENT, POD_DELETED
+from muster.core.members import find_node
 from muster.core.outcome import (
     DEADLINE_EXCEEDED,
     NETWORK_MISMATCH,
@@ -177,7 +178,8 @@ def describe_running(status_input: StatusInput, progress: Progress | None) -> st
     check = summarise_check(status_input.facts.nodes) if status_input.job.spec.network.check else None
     if check is not None and check.slow:
         more = f" and {check.slow_count - MAX_NAMES} more" if check.slow_count > MAX_NAMES else ""
-        parts.append(f"slow network: {', '.join(node.name for node in check.slow[:MAX_NAMES])}{more}")
+        names = [find_node(status_input.facts, slow.node).name for slow in check.slow[:MAX_NAMES]]
+        parts.append(f"slow network: {', '.join(names)}{more}")
     unknown = _count_ranks(views, UNKNOWN)
     if unknown:
         parts.append(f"{unknown} unknown: {_describe_silence(status_input)}")

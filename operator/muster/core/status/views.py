@@ -12,7 +12,7 @@ from muster.core.failure.ends import AGENT_LOST, End, list_rank_ends
 from muster.core.failure.mpi_ends import is_secondary_failure
 from muster.core.outcome import Outcome
 from muster.core.status.problems import SharedProblem, describe_release, group_problems
-from muster.core.step_counts import find_no_step_reason_time
+from muster.core.step_counts import find_reason_display_time
 from muster.core.world import compute_world_size, find_node_of_rank
 from muster_worker.contract.schema import MAX_ACTIVITY_CHARS, RankState
 
@@ -128,7 +128,7 @@ def _build_view(
 def _find_no_step_reason(state: str, rank: RankFacts | None, now: float) -> str:
     if state != RUNNING or rank is None or rank.report.no_step_reason is None:
         return ""
-    at = find_no_step_reason_time(rank)
+    at = find_reason_display_time(rank)
     return "" if at is None or now < at else rank_output.sanitize_line(rank.report.no_step_reason, limit=64)
 
 

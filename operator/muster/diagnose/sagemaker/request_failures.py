@@ -31,8 +31,8 @@ def build_request_failure(error: AwsError, now: float) -> RequestFailure:
     return RequestFailure(kind, Problem(error.reason, error.message), now)
 
 
-def count_tries(request_failure: RequestFailure, previous: RequestFailure | None) -> RequestFailure:
-    """Return the failure with its number of tries; `previous` is the previous failure, or None after a success."""
+def add_tries(request_failure: RequestFailure, previous: RequestFailure | None) -> RequestFailure:
+    """Return the failure with `tries` and `refused_seconds` set from the previous failure; None after a success."""
     tries = previous.tries + 1 if previous is not None and previous.kind is request_failure.kind else 1
     return replace(request_failure, tries=tries, refused_seconds=_compute_refused_seconds(request_failure, previous))
 

@@ -41,7 +41,7 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 """Half of a character beyond U+FFFF. Alone it is not valid Unicode. Python accepts it, but the API server does not."""
 
 _DECODER = json.JSONDecoder()
-_OPENING = (b"{", b"[")
+_OPENING_BRACKETS = (b"{", b"[")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
 _LEVEL_CHANGES = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
 
@@ -72,7 +72,7 @@ class Part:
             match = _SHALLOW.match(self._text, self._start)
             if match is not None:
                 self._end = match.end()
-            elif self._text[self._start : self._start + 1] in _OPENING:
+            elif self._text[self._start : self._start + 1] in _OPENING_BRACKETS:
                 self._end, self._is_deep = _find_end_of_deep_value(self._text, self._start), True
             else:
                 raise MalformedJson(f"a value is expected at byte {self._start}")
@@ -187,7 +187,7 @@ def _find_end_of_deep_value(text: bytes, start: int) -> int:
 
 def _find_end_in_chunk(text: bytes, at: int, level: int) -> int:
     for bracket in _BRACKET.finditer(text, at):
-        level += 1 if bracket[1] in _OPENING else -1
+        level += 1 if bracket[1] in _OPENING_BRACKETS else -1
         if level == 0:
             return bracket.end()
     raise MalformedJson("the text is truncated")

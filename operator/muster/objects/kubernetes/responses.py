@@ -143,7 +143,7 @@ def _get_status_phrase(code: int) -> str:
 
 
 def _build_malformed_error(text: bytes) -> ApiError:
-    return ApiError(NO_RESPONSE, "Malformed", f"the answer is not a JSON object: {_shorten(text)}")
+    return ApiError(NO_RESPONSE, "Malformed", f"the response is not a JSON object: {_shorten(text)}")
 
 
 def _shorten(text: bytes) -> str:

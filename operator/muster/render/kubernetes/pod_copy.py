@@ -18,18 +18,20 @@ from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.storage import DOWNLOAD
 
 _CONTAINER_LISTS = ("initContainers", "containers")
-_OWN_CONTAINERS = (TRAINER_CONTAINER, DOWNLOAD)
-"""The containers whose commands muster writes with the node's number."""
+_CONTAINERS_WITH_NODE_OPTIONS = (TRAINER_CONTAINER, DOWNLOAD)
+"""The containers whose commands have the node's index and its replacement number as options."""
 
 
 def copy_pod(pod: Object, job_name: str, node: int, replacement: int) -> Object:
-    """Return what `render.pod` returns for another node with the same overrides and the same avoided nodes.
+    """Return what `render.pod` returns for another node of the job.
+
+    That node has the same overrides, and avoids the same Kubernetes nodes.
 
     The copy shares its unchanged parts with `pod`: change neither.
     """
     metadata, spec = read_mapping(pod["metadata"]), read_mapping(pod["spec"])
     labels = read_mapping(metadata["labels"])
-    numbers = {"--node": str(node), "--replacement": str(replacement)}
+    option_values = {"--node": str(node), "--replacement": str(replacement)}
     return {
         **pod,
         "metadata": {
@@ -40,27 +42,27 @@ def copy_pod(pod: Object, job_name: str, node: int, replacement: int) -> Object:
         "spec": {
             **spec,
             "hostname": build_host_name(node),
-            **{name: _copy_containers(spec, name, numbers) for name in _CONTAINER_LISTS if name in spec},
+            **{name: _copy_containers(spec, name, option_values) for name in _CONTAINER_LISTS if name in spec},
         },
     }
 
 
-def _copy_containers(spec: Fields, name: str, numbers: dict[str, str]) -> list[JSON]:
+def _copy_containers(spec: Fields, name: str, option_values: dict[str, str]) -> list[JSON]:
     containers = spec[name]
-    return [_copy_container(each, numbers) for each in containers] if isinstance(containers, list) else []
+    return [_copy_container(each, option_values) for each in containers] if isinstance(containers, list) else []
 
 
-def _copy_container(container: JSON, numbers: dict[str, str]) -> JSON:
-    if not isinstance(container, dict) or container.get("name") not in _OWN_CONTAINERS:
+def _copy_container(container: JSON, option_values: dict[str, str]) -> JSON:
+    if not isinstance(container, dict) or container.get("name") not in _CONTAINERS_WITH_NODE_OPTIONS:
         return container
-    return {**container, "command": _set_numbers(container["command"], numbers)}
+    return {**container, "command": _replace_option_values(container["command"], option_values)}
 
 
-def _set_numbers(command: JSON, numbers: dict[str, str]) -> list[JSON]:
-    """Replace the values that follow these options."""
+def _replace_option_values(command: JSON, option_values: dict[str, str]) -> list[JSON]:
+    """Replace the value after each option in `option_values`, such as `--node`."""
     arguments = command if isinstance(command, list) else []
     previous: list[JSON] = [None, *arguments]
     return [
-        numbers.get(option, argument) if isinstance(option, str) else argument
+        option_values.get(option, argument) if isinstance(option, str) else argument
         for option, argument in zip(previous, arguments, strict=False)
     ]

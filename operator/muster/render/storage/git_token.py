@@ -10,7 +10,7 @@ GIT_TOKEN_VARIABLE = "MUSTER_GIT_TOKEN"  # noqa: S105 - a name, not a token
 MAX_CHARS = 8192
 
 
-def parse_token(text: bytes, origin: str) -> str:
+def parse_token(text: bytes, field: str) -> str:
     """Return the token without a trailing newline. Raises `StorageError`; its message never repeats the token."""
     try:
         token = text.decode("ascii").strip()
@@ -18,5 +18,5 @@ def parse_token(text: bytes, origin: str) -> str:
         token = ""
     if not token or len(token) > MAX_CHARS or not token.isprintable() or " " in token:
         message = "the value is not a token: one line of letters, digits and symbols is expected"
-        raise StorageError(GIT_TOKEN_MISSING, f"{origin}: {message}")
+        raise StorageError(GIT_TOKEN_MISSING, f"{field}: {message}")
     return token

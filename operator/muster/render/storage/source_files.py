@@ -31,36 +31,39 @@ def make_files(texts: Mapping[str, str]) -> dict[str, SourceFile]:
     return {path: SourceFile(text.encode("utf-8")) for path, text in texts.items()}
 
 
-def check_files(files: SourceFiles, origin: str) -> SourceFiles:
-    """Return `files`. Raises `StorageError` for an invalid path or too much data. `origin` is the job's field."""
-    check_paths(files, origin)
-    check_bytes(sum(len(file.content) for file in files.values()), origin)
+def check_files(files: SourceFiles, field: str) -> SourceFiles:
+    """Return `files`. Raises `StorageError` for an invalid path or too much data.
+
+    `field` is the path of the job's field that has the files, for the error message.
+    """
+    check_paths(files, field)
+    check_bytes(sum(len(file.content) for file in files.values()), field)
     return files
 
 
-def check_paths(paths: Collection[str], origin: str) -> None:
+def check_paths(paths: Collection[str], field: str) -> None:
     """Raise `StorageError` if there are no files or too many, or if a path is invalid."""
     if not paths:
-        raise make_source_refused_error(origin, "it has no files")
+        raise make_source_refused_error(field, "it has no files")
     if len(paths) > MAX_FILES:
-        raise make_source_refused_error(origin, f"it has more than {MAX_FILES} files")
+        raise make_source_refused_error(field, f"it has more than {MAX_FILES} files")
     for path in paths:
         path_problem = file_paths.find_path_problem(path)
         if path_problem is not None:
-            raise make_source_refused_error(origin, f"{quote(path)}: {path_problem}")
+            raise make_source_refused_error(field, f"{quote(path)}: {path_problem}")
     conflict = file_paths.find_file_and_folder(paths)
     if conflict is not None:
-        raise make_source_refused_error(origin, f"{quote(conflict)} is both a file and the folder of other files")
+        raise make_source_refused_error(field, f"{quote(conflict)} is both a file and the folder of other files")
 
 
-def check_bytes(size: int, origin: str) -> None:
+def check_bytes(size: int, field: str) -> None:
     """Raise `StorageError` if the code has more than `MAX_BYTES`."""
     if size > MAX_BYTES:
         raise make_source_refused_error(
-            origin, f"it has more than {MAX_BYTES // 2**20} MiB; data belongs in spec.inputs"
+            field, f"it has more than {MAX_BYTES // 2**20} MiB; data belongs in spec.inputs"
         )
 
 
-def make_source_refused_error(origin: str, reason: str) -> StorageError:
+def make_source_refused_error(field: str, reason: str) -> StorageError:
     """Return the error for code that can't be used."""
-    return StorageError(SOURCE_REFUSED, f"{origin} can't be used: {reason}")
+    return StorageError(SOURCE_REFUSED, f"{field} can't be used: {reason}")

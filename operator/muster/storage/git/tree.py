@@ -26,20 +26,20 @@ class TreeFile:
     executable: bool
 
 
-def find_tree(objects: GitObjects, tree: ObjectID, path: str, origin: str) -> ObjectID:
+def find_tree(objects: GitObjects, tree: ObjectID, path: str, field: str) -> ObjectID:
     """Return the tree of folder `path` in `tree`. Raises `StorageError` if there is none."""
     for part in path.split("/") if path else ():
-        entries = {entry.path: entry for entry in _read_tree(objects, tree, origin).iteritems()}
+        entries = {entry.path: entry for entry in _read_tree(objects, tree, field).iteritems()}
         entry = entries.get(part.encode("utf-8"))
         if entry is None or not stat.S_ISDIR(entry.mode):
-            raise make_source_refused_error(f"{origin}.path", f"the commit has no folder {quote(path)}")
+            raise make_source_refused_error(f"{field}.path", f"the commit has no folder {quote(path)}")
         tree = entry.sha
     return tree
 
 
-def list_files(objects: GitObjects, tree: ObjectID, origin: str) -> Iterator[tuple[str, TreeFile]]:
+def list_files(objects: GitObjects, tree: ObjectID, field: str) -> Iterator[tuple[str, TreeFile]]:
     """Yield every file of `tree` with its path. Raises `StorageError` for links and submodules."""
-    return _TreeWalk(objects, origin).list_files(tree, "", _MAX_DEPTH)
+    return _TreeWalk(objects, field).list_files(tree, "", _MAX_DEPTH)
 
 
 @dataclass
@@ -47,19 +47,19 @@ class _TreeWalk:
     """A walk through a tree, with the number of visited folders."""
 
     objects: GitObjects
-    origin: str
+    field: str
     folders: int = 0
 
     def list_files(self, tree: ObjectID, folder: str, depth: int) -> Iterator[tuple[str, TreeFile]]:
-        origin = self.origin
+        field = self.field
         if depth == 0:
-            raise make_source_refused_error(origin, f"folders are nested more than {_MAX_DEPTH} levels deep")
+            raise make_source_refused_error(field, f"folders are nested more than {_MAX_DEPTH} levels deep")
         # Count folders, because a folder may contain another folder many times, at each of sixty levels.
         self.folders += 1
         if self.folders > _MAX_FOLDERS:
-            raise make_source_refused_error(origin, f"the commit has more than {_MAX_FOLDERS} folders")
-        for entry in _read_tree(self.objects, tree, origin).iteritems(name_order=True):
-            path = folder + _decode_name(entry.path, origin)
+            raise make_source_refused_error(field, f"the commit has more than {_MAX_FOLDERS} folders")
+        for entry in _read_tree(self.objects, tree, field).iteritems(name_order=True):
+            path = folder + _decode_name(entry.path, field)
             if stat.S_ISDIR(entry.mode):
                 yield from self.list_files(entry.sha, f"{path}/", depth - 1)
             else:
@@ -68,26 +68,26 @@ class _TreeWalk:
     def _make_file(self, entry: TreeEntry, path: str) -> TreeFile:
         if stat.S_ISLNK(entry.mode):
             # A link could lead out of the folder.
-            raise make_source_refused_error(self.origin, f"{quote(path)} is a symbolic link; replace it with the file")
+            raise make_source_refused_error(self.field, f"{quote(path)} is a symbolic link; replace it with the file")
         if not stat.S_ISREG(entry.mode):
             raise make_source_refused_error(
-                self.origin, f"{quote(path)} is a submodule, and the commit does not contain its files"
+                self.field, f"{quote(path)} is a submodule, and the commit does not contain its files"
             )
         location = self.objects.find(entry.sha)
         if location is None or location.kind != BLOB:
-            raise make_source_refused_error(self.origin, f"{quote(path)} is missing in the server's response")
+            raise make_source_refused_error(self.field, f"{quote(path)} is missing in the server's response")
         return TreeFile(location, executable=bool(entry.mode & stat.S_IXUSR))
 
 
-def _read_tree(objects: GitObjects, name: ObjectID, origin: str) -> Tree:
+def _read_tree(objects: GitObjects, name: ObjectID, field: str) -> Tree:
     tree = objects.read_tree(name)
     if tree is None:
-        raise make_source_refused_error(origin, "a folder of the commit is missing in the server's response")
+        raise make_source_refused_error(field, "a folder of the commit is missing in the server's response")
     return tree
 
 
-def _decode_name(name: bytes, origin: str) -> str:
+def _decode_name(name: bytes, field: str) -> str:
     try:
         return name.decode("utf-8")
     except UnicodeDecodeError:
-        raise make_source_refused_error(origin, f"{quote(repr(name))} is not valid UTF-8") from None
+        raise make_source_refused_error(field, f"{quote(repr(name))} is not valid UTF-8") from None

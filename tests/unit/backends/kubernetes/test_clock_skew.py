@@ -14,7 +14,7 @@ from muster.objects.kubernetes.containers import Running, Terminated
 from muster.objects.kubernetes.observations import Observation, Observations, observe_pod
 from muster.objects.kubernetes.pods import Condition, PodView
 from muster_worker.contract.schema import AgentPhase
-from support.searches import examples
+from support.searches import choose_example_count
 from unit.backends.kubernetes.skewed_world import skewed_world
 from unit.core.builders import START, agent, facts, node
 from unit.core.simulated import World
@@ -148,7 +148,7 @@ skews = st.tuples(*(st.floats(-60, 60),) * 3)
 delays = st.tuples(*(st.floats(0, 2),) * 3)
 
 
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=choose_example_count(80), deadline=None)
 @given(
     skews=skews,
     delays=delays,

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from fakes.api_client import api_client
-from fakes.api_server import failure
+from fakes.api_server import make_failure
 from muster.api.timestamps import format_timestamp_milliseconds
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.edited_sources import (
@@ -96,7 +96,7 @@ class ConfigMaps:
     async def get(self, request: web.Request) -> web.Response:
         self.requests += 1
         body = self.stored.get(request.match_info["name"])
-        return failure(404, "NotFound", "not found") if body is None else web.json_response(body)
+        return make_failure(404, "NotFound", "not found") if body is None else web.json_response(body)
 
     async def create(self, request: web.Request) -> web.Response:
         """Create the ConfigMap of the job's agents."""

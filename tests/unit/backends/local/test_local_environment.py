@@ -10,7 +10,7 @@ from muster.backends.local.environment import (
     with_python,
     with_variables,
 )
-from support.valid_jobs import job_of
+from support.valid_jobs import make_job
 
 OWN = PythonHome("/muster/bin", virtual=True, has_torch=True)
 
@@ -69,7 +69,7 @@ def test_without_an_environment_python_is_the_one_with_torch() -> None:
 
 def job(**env: str) -> Job:
     variables: list[JSON] = [{"name": name, "value": value} for name, value in env.items()]
-    return job_of("vit", {"launcher": {"direct": {}}, "command": ["train"], "env": variables})
+    return make_job("vit", {"launcher": {"direct": {}}, "command": ["train"], "env": variables})
 
 
 def test_ranks_share_the_cores_unless_the_user_says_otherwise() -> None:
@@ -90,7 +90,7 @@ def taken(**reference: JSON) -> Job:
         {"name": "A", "value": "1"},
         {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token", **reference}}},
     ]
-    return job_of("vit", {"launcher": {"direct": {}}, "command": ["train"], "env": variables})
+    return make_job("vit", {"launcher": {"direct": {}}, "command": ["train"], "env": variables})
 
 
 def test_a_clusters_variable_is_the_users_own_here() -> None:

@@ -14,11 +14,11 @@ from muster.backends.local.processes import MAX_LINE_BYTES, AgentLineReader
 from muster.backends.local.scratch import Scratch
 from muster.cli.run.local_job import resolve_job
 from muster.core.members import count_nodes_with_spares
-from support.valid_jobs import job_of
+from support.valid_jobs import make_job
 
 
 def job(**spec: object) -> Job:
-    return job_of("vit", {"launcher": {"direct": {}}, "command": ["train"], **spec})  # type: ignore[dict-item]
+    return make_job("vit", {"launcher": {"direct": {}}, "command": ["train"], **spec})  # type: ignore[dict-item]
 
 
 @given(st.uuids(), st.integers(0, 9999))

@@ -7,7 +7,7 @@ import asyncio
 from muster.backends.sagemaker.log_follower import SLICE_LINES, SLICE_SECONDS, LogFollower
 from muster.backends.sagemaker.rank_reports import LogSource
 from muster.clients.aws.job_logs import LogEvent, LogPosition
-from muster.objects.aws.place import Place
+from muster.objects.aws.access import AwsAccess
 from support import virtual_time
 from unit.core.builders import job
 
@@ -32,7 +32,7 @@ def test_others_have_their_turn_while_a_full_log_is_read() -> None:
     async def run() -> None:
         flood = Flood()
         follower = LogFollower(lambda _: flood)
-        follower.follow(LogSource(job(), 1, "vit-1", Place("us-west-2"), is_over=False), lambda: None)
+        follower.follow(LogSource(job(), 1, "vit-1", AwsAccess("us-west-2"), is_over=False), lambda: None)
         await asyncio.sleep((SLICES - 1.5) * SLICE_SECONDS)
         assert flood.looks == 1
         await asyncio.sleep(2 * SLICE_SECONDS)

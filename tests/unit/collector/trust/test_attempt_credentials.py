@@ -18,7 +18,7 @@ from muster.api.spec.job import Job
 from muster.collector.trust.attempt_credentials import SEED_BYTES, add_credentials, derive_credentials
 from muster_worker.contract import wire
 from muster_worker.contract.schema import Command, CommandKind, Credentials
-from support.searches import examples
+from support.searches import choose_example_count
 from unit.core.builders import command, job, mpi_job
 
 SEED = b"s" * SEED_BYTES
@@ -34,7 +34,7 @@ OTHERS = {
 }
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=choose_example_count(30), deadline=None)
 @given(SEEDS, UIDS, STARTS)
 def test_the_same_rank_group_has_the_same_bytes_always(seed: bytes, uid: str, start: int) -> None:
     current = derive_credentials(seed, uid, start)
@@ -46,7 +46,7 @@ def test_the_same_rank_group_has_the_same_bytes_always(seed: bytes, uid: str, st
     assert 0 < certificate.serial_number < 2**127
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=choose_example_count(30), deadline=None)
 @given(st.lists(st.tuples(SEEDS, UIDS, STARTS), min_size=2, max_size=4, unique=True))
 def test_two_rank_groups_have_nothing_in_common(rank_groups: list[tuple[bytes, str, int]]) -> None:
     for one, other in itertools.combinations([derive_credentials(*rank_group) for rank_group in rank_groups], 2):

@@ -17,7 +17,7 @@ from muster.collector.trust.authorities import (
     rotate_authorities,
 )
 from muster.collector.trust.certificate import Authority, make_authority, sign_certificate
-from support.searches import examples
+from support.searches import choose_example_count
 from unit.collector.trust.test_certificate import shake_hands
 
 DAY = 24 * 3600.0
@@ -112,7 +112,7 @@ def test_what_is_damaged_is_refused_without_telling_a_key(text: str, problem: st
     assert refused.value.__context__ is None or refused.value.__suppress_context__
 
 
-@settings(max_examples=examples(50))
+@settings(max_examples=choose_example_count(50))
 @given(st.text())
 def test_no_text_is_more_than_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match="it is not"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes.api_server import failure
+from fakes.api_server import make_failure
 from muster.clients.kubernetes.client import Change
 from muster.collector.pod_directory import PodIdentity
 from muster.collector.store import UnknownJob
@@ -137,7 +137,7 @@ async def test_an_api_server_that_asks_for_a_pause_gets_it(tmp_path: Path) -> No
 async def test_a_status_that_is_not_taken_keeps_the_actions_back(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         here.world.process = ProcessFacts(ProcessState.MISSING, replacement=-1)
-        here.server.mishaps += [lambda _: failure(500, "InternalError", "etcd")] * 2
+        here.server.mishaps += [lambda _: make_failure(500, "InternalError", "etcd")] * 2
         here.hear()
         await here.world.turn(2)
         assert here.world.applied == []

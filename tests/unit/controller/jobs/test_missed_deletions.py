@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes.api_server import ApiServer, failure, served
+from fakes.api_server import ApiServer, make_failure, served
 from muster.clients.kubernetes.client import Listing
 from muster.controller.jobs import missed_deletions
 from muster.controller.jobs.missed_deletions import MissedDeletionFinder, find_deleted_jobs
@@ -38,7 +38,7 @@ async def test_after_a_gap_the_missing_are_looked_for_until_the_api_server_tells
     monkeypatch.setattr(missed_deletions, "SETTLE_SECONDS", 0.01)
     monkeypatch.setattr(missed_deletions, "RETRY_SECONDS", 0.01)
     server = ApiServer({"metadata": {"resourceVersion": "50"}, "items": [resource(uid="a", version=10)]})
-    server.mishaps = [lambda _: failure(500, "InternalError", "etcd")]
+    server.mishaps = [lambda _: make_failure(500, "InternalError", "etcd")]
     items = tuple(read_resource(resource(uid=uid, version=20)) for uid in ("a", "b"))
     dropped: asyncio.Queue[str] = asyncio.Queue()
     watch_gap = asyncio.Event()

@@ -27,7 +27,7 @@ class Loop:
     async def turn(self, namespace: str, step_seconds: float) -> None:
         """Compute, and await a response, a few times."""
         for _ in range(STEPS):
-            self.loop.jump(step_seconds)
+            self.loop.advance(step_seconds)
             self.used[namespace] += 1
             await asyncio.sleep(0)
 

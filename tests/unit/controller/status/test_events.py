@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes.api_server import ApiServer, failure, served
+from fakes.api_server import ApiServer, make_failure, served
 from muster.api.status.status import Condition, Status
 from muster.api.timestamps import parse_timestamp
 from muster.controller.status.events import EVENT_TTL_SECONDS, MAX_MESSAGE_CHARS, EventPoster, make_event
@@ -83,21 +83,21 @@ async def poster(server: ApiServer, folder: Path, now: float = NOW) -> AsyncIter
 
 async def test_an_existing_or_refused_event_delays_no_other(tmp_path: Path) -> None:
     server = ApiServer(None)
-    server.mishaps += [lambda _: failure(403, "Forbidden", "no events here")]
+    server.mishaps += [lambda _: make_failure(403, "Forbidden", "no events here")]
     async with poster(server, tmp_path) as posting:
         for message in ("first", "second", "second", "third"):
             posting.post(VIT, Status(), failed(message))
-        await server.until_created(2)
+        await server.wait_until_created(2)
     assert [one["message"] for one in server.created] == ["second", "third"]
 
 
 @pytest.mark.parametrize("answer", [None, *((code, "Busy") for code in (409, 410, 429, 500, 503))])
 async def test_an_event_that_is_not_taken_is_sent_again(tmp_path: Path, answer: tuple[int, str] | None) -> None:
     server = ApiServer(None)
-    server.mishaps += [lambda _: None if answer is None else failure(*answer, "not now")] * 2
+    server.mishaps += [lambda _: None if answer is None else make_failure(*answer, "not now")] * 2
     async with poster(server, tmp_path) as posting:
         posting.post(VIT, Status(), failed("first"))
-        await server.until_created(1)
+        await server.wait_until_created(1)
     assert [one["message"] for one in server.created] == ["first"]
 
 
@@ -108,7 +108,7 @@ async def test_the_next_leader_tells_what_the_one_before_it_did_not_come_to(tmp_
         posting.post_missed(ended)
         posting.post(VIT, Status(), failed("news come first"))
         posting.post(ended, Status(), ended.status)
-        await server.until_created(2)
+        await server.wait_until_created(2)
     assert [one["message"] for one in server.created] == ["news come first", "Rank 0 failed"]
 
 
@@ -122,5 +122,5 @@ async def test_expired_events_are_not_created_again(tmp_path: Path, since: str) 
     async with poster(server, tmp_path, NOW + EVENT_TTL_SECONDS) as posting:
         posting.post_missed(replace(VIT, status=old))
         posting.post(VIT, Status(), failed("now"))
-        await server.until_created(1)
+        await server.wait_until_created(1)
     assert [one["message"] for one in server.created] == ["now"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakes.api_server import merged
+from fakes.api_server import merge_patch
 from muster.api.document import JSON
 from muster.controller.status.merge_patch import make_merge_patch
 
@@ -21,7 +21,7 @@ DOCUMENTS = st.dictionaries(st.text("xyz", max_size=1), VALUES)
 
 @given(DOCUMENTS, DOCUMENTS)
 def test_the_patch_makes_the_one_into_the_other(before: dict[str, JSON], after: dict[str, JSON]) -> None:
-    assert merged(before, make_merge_patch(before, after)) == after
+    assert merge_patch(before, make_merge_patch(before, after)) == after
 
 
 @given(DOCUMENTS)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fakes.api_server import ApiServer, failure, lost_answer, served
+from fakes.api_server import ApiServer, lose_response, make_failure, served
 from muster.api.status.status import Progress, Status
 from muster.clients.kubernetes.client import Client
 from muster.controller.status.write_budget import WriteBudget
@@ -172,7 +172,7 @@ async def test_an_answer_that_was_lost_after_the_commit_costs_one_turn(tmp_path:
     async with site(tmp_path) as here:
         status_writer = here.status_writer()
         status_writer.begin_reconcile()
-        here.server.mishaps.append(lost_answer)
+        here.server.mishaps.append(lose_response)
         with pytest.raises(ApiError):
             await status_writer.write(running(1))
         status_writer.begin_reconcile()
@@ -189,7 +189,7 @@ async def test_a_write_is_reported_when_the_watch_sees_it_first(tmp_path: Path) 
     async with site(tmp_path) as here:
         status_writer = here.status_writer()
         status_writer.begin_reconcile()
-        here.server.mishaps.append(lost_answer)
+        here.server.mishaps.append(lose_response)
         with pytest.raises(ApiError):
             await status_writer.write(Status(phase="Succeeded"))
         assert here.server.resource is not None
@@ -204,7 +204,7 @@ async def test_a_failed_write_is_not_reported(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         status_writer = here.status_writer()
         status_writer.begin_reconcile()
-        here.server.mishaps.append(lambda _: failure(500, "InternalError", "not now"))
+        here.server.mishaps.append(lambda _: make_failure(500, "InternalError", "not now"))
         with pytest.raises(ApiError):
             await status_writer.write(Status(phase="Succeeded"))
         here.server.change(generation=2)
@@ -237,7 +237,7 @@ async def test_what_the_server_does_not_take_is_the_turns_failure(tmp_path: Path
     async with site(tmp_path) as here:
         status_writer = here.status_writer()
         status_writer.begin_reconcile()
-        here.server.mishaps.append(lambda _: failure(429, "TooManyRequests", "later", **{"Retry-After": "3"}))
+        here.server.mishaps.append(lambda _: make_failure(429, "TooManyRequests", "later", **{"Retry-After": "3"}))
         with pytest.raises(ApiError) as refused:
             await status_writer.write(running(1))
         assert refused.value.retry_after == 3

@@ -24,7 +24,7 @@ from muster_worker.contract.schema import (
     Report,
 )
 from muster_worker.contract.wire import compute_max_report_bytes
-from support.searches import examples
+from support.searches import choose_example_count
 
 COLLECTIVE = GroupCollective("g" * MAX_COLLECTIVE_CHARS, "o" * 64, 2**62, "p" * 64, 2**62)
 LINES = st.tuples(*[st.text(max_size=MAX_LINE_CHARS)] * MAX_LAST_LINES)
@@ -87,7 +87,7 @@ def test_the_largest_valid_reports_pass(ranks: int, line: str) -> None:
     assert len(body) <= compute_max_report_bytes(ranks)
 
 
-@settings(max_examples=examples(50))
+@settings(max_examples=choose_example_count(50))
 @given(st.integers(1, 8), LINES)
 def test_a_report_with_any_output_of_ranks_passes(ranks: int, lines: tuple[str, ...]) -> None:
     check_report_size(wire.encode(full_report(ranks, lines)), ranks)
@@ -139,7 +139,7 @@ def test_only_the_depth_of_a_small_document_is_limited(document: object, encodin
             check_report_size(body, 1)
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=choose_example_count(30), deadline=None)
 @given(st.lists(st.sampled_from([b'"', b"\\", b"[", b"]", b"{", b"}", b",", b":", b"0", b'""', b"[]"]), max_size=30))
 def test_a_body_that_passes_needs_little_memory(parts: list[bytes]) -> None:
     """Repeat a pattern to a body of 100 kB: if it passes, parsing takes at most 2 MiB."""

@@ -13,7 +13,7 @@ from muster.core.actions import KillNode
 from muster.core.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest
 from muster.core.reports.merge import merge_report
 from muster_worker.contract.schema import AgentPhase, CommandKind, RankReport, RankState, Report
-from support.searches import examples
+from support.searches import choose_example_count
 from unit.core.builders import HEARTBEAT_SECONDS, START, T0, UID, command, compute_status, job
 from unit.core.simulated import SimulatedNode, World
 
@@ -97,7 +97,7 @@ ANY_JOB = given(
 )
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=choose_example_count(100), deadline=None)
 @ANY_JOB
 def test_a_job_with_any_events_ends_and_its_statuses_are_correct(
     events: Sequence[tuple[str, int, int, str]], rank_counts: Sequence[int], rounds_before: int, *, newest_first: bool
@@ -204,7 +204,7 @@ def status_after(reports: Sequence[tuple[Report, float]], *, at_each_report: boo
     return status
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=choose_example_count(60), deadline=None)
 @given(ends=st.lists(st.lists(RANK_ENDS, min_size=2, max_size=2), min_size=3, max_size=3), seed=st.integers(0, 2**32))
 def test_the_order_of_reports_does_not_change_the_final_status(
     ends: Sequence[Sequence[tuple[float, int, str, bool]]], seed: int

@@ -25,7 +25,7 @@ from muster.core.judge import judge
 from muster.core.status.significant_change import is_significant_change
 from muster.core.status.summarise import summarise
 from muster_worker.contract.schema import AgentPhase, CommandKind
-from support.searches import examples
+from support.searches import choose_example_count
 from unit.core.builders import (
     START,
     T0,
@@ -482,7 +482,7 @@ def any_node(draw: st.DrawFn) -> NodeFacts:
     return node(0, draw(st.sampled_from((None, replace(agent_facts, report=report)))), process)
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=choose_example_count(300), deadline=None)
 @given(
     moments=st.lists(st.tuples(st.floats(-1e8, 1e8) | st.integers(0, 60), any_node(), st.booleans()), max_size=8),
     restarts=st.booleans(),

@@ -23,8 +23,8 @@ def test_nodes_with_the_same_interface_are_one_group() -> None:
     nodes = (node_on_network(0), node_on_network(1, "ens5", 0, "named by the job"), node_on_network(2), missing_node(3))
     assert build_network_status(nodes) == NetworkStatus(
         groups=(
-            LinkGroup(interface="eth0", speed_mbps=10_000, why=REASON, count=2, nodes="0,2"),
-            LinkGroup(interface="ens5", why="named by the job", count=1, nodes="1"),
+            LinkGroup(interface="eth0", speed_mbps=10_000, message=REASON, count=2, nodes="0,2"),
+            LinkGroup(interface="ens5", message="named by the job", count=1, nodes="1"),
         ),
         nodes=(
             NodeLink(node=0, interface="eth0", address="127.0.0.1", speed_mbps=10_000),
@@ -52,7 +52,7 @@ def test_ten_thousand_different_nodes_give_a_small_status() -> None:
 def test_texts_of_an_agent_are_cleaned() -> None:
     result = build_network_status((node_on_network(0, "eth0\x1b[31m\n", reason="a\u202eb\n"),))
     assert result is not None
-    assert (result.groups[0].interface, result.groups[0].why) == ("eth0", "a b")
+    assert (result.groups[0].interface, result.groups[0].message) == ("eth0", "a b")
 
 
 def test_the_network_stays_in_the_status_after_agents_have_exited() -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from muster.core.training_job.facts import FailureKind
-from muster.diagnose.sagemaker.request_failures import build_request_failure, count_tries
+from muster.diagnose.sagemaker.request_failures import add_tries, build_request_failure
 from muster.diagnose.sagemaker.training_job_facts import convert_description
 from muster.objects.aws import errors
 from muster.objects.aws.training_job import FinalMetric, SecondaryStatusTransition, TrainingJobDescription
@@ -44,8 +44,8 @@ def test_what_comes_in_a_row_is_counted() -> None:
         build_request_failure(errors.Throttled("slow"), 1.0),
         build_request_failure(errors.NoCredentials("none"), 2.0),
     )
-    assert count_tries(slow, count_tries(slow, None)).tries == 2
-    assert count_tries(denied, count_tries(slow, None)).tries == 1
+    assert add_tries(slow, add_tries(slow, None)).tries == 2
+    assert add_tries(denied, add_tries(slow, None)).tries == 1
 
 
 def test_only_refusals_make_a_row_of_refusals_longer() -> None:
@@ -53,7 +53,7 @@ def test_only_refusals_make_a_row_of_refusals_longer() -> None:
         current = None
         for minute, kind in enumerate(kinds):
             current = (
-                None if kind == "success" else count_tries(build_request_failure(_ERRORS[kind], 60.0 * minute), current)
+                None if kind == "success" else add_tries(build_request_failure(_ERRORS[kind], 60.0 * minute), current)
             )
         return 0.0 if current is None else current.refused_seconds
 

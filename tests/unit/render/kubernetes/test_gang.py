@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from jsonschema import Draft202012Validator
 
-from fakes.api_server import ApiServer, failure, merged, served
+from fakes.api_server import ApiServer, make_failure, merge_patch, served
 from muster.api.document import JSON
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
@@ -155,19 +155,19 @@ class Objects(ApiServer):
         path = request.path
         group = path.split("/")[2] if path.startswith("/apis/") else ""
         if group not in self.installed:
-            return failure(404, "NotFound", "the server could not find the requested resource")
+            return make_failure(404, "NotFound", "the server could not find the requested resource")
         body = await request.json() if request.can_read_body else {}
         if request.method == "POST":
             path = f"{path}/{body['metadata']['name']}"
             self.made.append(path)
             if path in self.objects:
-                return failure(409, "AlreadyExists", "it is there")
+                return make_failure(409, "AlreadyExists", "it is there")
             self.objects[path] = {**body, "metadata": {**body["metadata"], "uid": path}}
         elif path not in self.objects:
-            return failure(404, "NotFound", "there is none")
+            return make_failure(404, "NotFound", "there is none")
         elif request.method == "PATCH":
             self.patches.append(body)
-            self.objects[path] = merged(self.objects[path], body)
+            self.objects[path] = merge_patch(self.objects[path], body)
         return web.json_response(self.objects[path])
 
 

@@ -8,7 +8,7 @@ from muster.api.document import JSON
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_copy import copy_pod
 from muster.render.kubernetes.render import render_pod
-from support.searches import examples
+from support.searches import choose_example_count
 from unit.render.kubernetes.cluster_jobs import SETTING, cluster_job, with_trainer
 
 CLAIM: Fields = {"persistentVolumeClaim": {"claimName": "data"}}
@@ -36,7 +36,7 @@ SPECS: dict[str, Fields] = {
 @given(
     nodes=st.tuples(st.integers(0, 3), st.integers(0, 3)), replacements=st.tuples(st.integers(0, 9), st.integers(0, 9))
 )
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=choose_example_count(30), deadline=None)
 def test_it_is_the_pod_of_the_other_node(name: str, nodes: tuple[int, int], replacements: tuple[int, int]) -> None:
     job = cluster_job(nodes=4, **SPECS[name])
     first, other = (

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from muster.api.document import JSON
 from muster.api.spec.job import Job
-from support.valid_jobs import job_of
+from support.valid_jobs import make_job
 
 ROLE = "arn:aws:iam::111122223333:role/SageMakerRole"
 
@@ -28,7 +28,7 @@ def sagemaker_spec(changes: Mapping[str, JSON], block: Mapping[str, JSON]) -> di
 
 def sagemaker_job(changes: Mapping[str, JSON] | None = None, block: Mapping[str, JSON] | None = None) -> Job:
     """Return a job with such a spec."""
-    return job_of("vit", sagemaker_spec(changes or {}, block or {}))
+    return make_job("vit", sagemaker_spec(changes or {}, block or {}))
 
 
 def _without_nulls(fields: Mapping[str, JSON]) -> dict[str, JSON]:

@@ -43,16 +43,21 @@ _FIELD_NAMES = {
 class LauncherSettings:
     """How the ranks start: the job's launcher, and the settings for SageMaker's toolkit.
 
-    `processes` is the number of ranks on each node; if it is None, the launcher determines the number.
+    `procs_per_node` is the number of ranks on each node; if it is None, the launcher determines the number.
     """
 
     launcher: JSON
     toolkit: JSON
-    processes: int | None = None
+    procs_per_node: int | None = None
 
 
-def convert_distribution(arguments: Arguments, block: Mapping[str, JSON], image: str | None) -> LauncherSettings:
-    """Convert an estimator's distribution. `block` has its framework and instances; `image` is the user's image."""
+def convert_distribution(
+    arguments: Arguments, sagemaker_fields: Mapping[str, JSON], image: str | None
+) -> LauncherSettings:
+    """Convert an estimator's distribution.
+
+    `sagemaker_fields` has the estimator's framework and instances. `image` is the user's image.
+    """
     value = arguments.take_dictionary("distribution")
     location = arguments.describe_argument("distribution")
     problems = arguments.problems
@@ -73,12 +78,12 @@ def convert_distribution(arguments: Arguments, block: Mapping[str, JSON], image:
                 location,
                 f"muster ignores {strategy}, as the SDK does{_suggest_name(strategy, (*_STRATEGIES, 'smdistributed'))}",
             )
-    return _split_distribution(remove_ignored_strategies(toolkit, block, image, location, problems))
+    return _split_distribution(remove_ignored_strategies(toolkit, sagemaker_fields, image, location, problems))
 
 
 def _split_distribution(toolkit: dict[str, JSON]) -> LauncherSettings:
     """Separate the launcher and the number of ranks from the toolkit's settings, and keep the other settings."""
-    processes: JSON = None
+    procs_per_node: JSON = None
     toolkit_fields: dict[str, JSON] = {}
     for name, settings in toolkit.items():
         if not isinstance(settings, dict):
@@ -86,10 +91,10 @@ def _split_distribution(toolkit: dict[str, JSON]) -> LauncherSettings:
             continue
         remaining = {key: value for key, value in settings.items() if (key, value) != ("enabled", True)}
         if settings.get("enabled") is True:
-            processes = remaining.pop("processesPerHost", processes)
+            procs_per_node = remaining.pop("processesPerHost", procs_per_node)
         toolkit_fields[name] = remaining
     return LauncherSettings(
-        _choose_launcher(toolkit), toolkit_fields, processes if isinstance(processes, int) else None
+        _choose_launcher(toolkit), toolkit_fields, procs_per_node if isinstance(procs_per_node, int) else None
     )
 
 

@@ -16,7 +16,7 @@ _OFF_COMMENT = """\
     # Off: the request is exactly the SageMaker SDK's, and the status shows only what the job's log says about ranks.
 """
 _AUTO_COMMENT = """\
-    # Auto: ranks that torchrun or mpirun starts report to muster, through its agent in the code's archive.
+    # Auto: muster adds its agent to the code's archive, so that the ranks of torchrun and mpirun report to muster.
 """
 _TOOLKIT_COMMENT = """\
     # Ranks can report to muster only if SageMaker's toolkit starts them: framework, and start: Toolkit.
@@ -25,8 +25,10 @@ _TOOLKIT_COMMENT = """\
 
 def build_resource(name: str, spec: Mapping[str, JSON]) -> JSON:
     """Return the resource of a job whose request equals the SDK's."""
-    block = spec.get("sagemaker")
-    sagemaker_fields = _order_fields({**block, "rankReports": "Off"}, SageMaker) if isinstance(block, dict) else {}
+    sagemaker = spec.get("sagemaker")
+    sagemaker_fields = (
+        _order_fields({**sagemaker, "rankReports": "Off"}, SageMaker) if isinstance(sagemaker, dict) else {}
+    )
     fields = _order_fields({**spec, "sagemaker": sagemaker_fields}, Spec)
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": fields}
 

@@ -32,31 +32,31 @@ class LocalCode:
 class EntryPoint:
     """The job's command, image and code. `code` is None if the image contains the code.
 
-    `block` has the fields of `spec.sagemaker` for the framework and the container.
+    `sagemaker_fields` has the fields of `spec.sagemaker` for the framework and the container.
     """
 
     command: tuple[str, ...]
     image: str | None
     code: Mapping[str, JSON] | LocalCode | None
-    block: Mapping[str, JSON] = field(default_factory=dict)
+    sagemaker_fields: Mapping[str, JSON] = field(default_factory=dict)
 
     @property
     def uses_toolkit(self) -> bool:
         """Whether SageMaker's toolkit in the image runs the command."""
-        return "framework" in self.block or self.block.get("start") == "Toolkit"
+        return "framework" in self.sagemaker_fields or self.sagemaker_fields.get("start") == "Toolkit"
 
 
 def convert_entry_point(estimator: str, arguments: Arguments) -> EntryPoint:
     """Convert the estimator's image, entry point and code."""
     image = arguments.take_text("image_uri")
-    block: dict[str, JSON] = {}
-    set_field(block, "framework", _convert_framework(estimator, arguments))
+    sagemaker_fields: dict[str, JSON] = {}
+    set_field(sagemaker_fields, "framework", _convert_framework(estimator, arguments))
     entrypoint, container_arguments = (
         arguments.take_text_list("container_entry_point"),
         arguments.take_text_list("container_arguments"),
     )
-    set_field(block, "containerEntrypoint", entrypoint)
-    set_field(block, "containerArguments", container_arguments)
+    set_field(sagemaker_fields, "containerEntrypoint", entrypoint)
+    set_field(sagemaker_fields, "containerArguments", container_arguments)
     script, folder = arguments.take_text("entry_point"), arguments.take_text("source_dir")
     code = _convert_code(script, folder, arguments)
     if script is None:
@@ -65,11 +65,11 @@ def convert_entry_point(estimator: str, arguments: Arguments) -> EntryPoint:
                 arguments.describe_argument("entry_point"), "is missing; set it to the script that the image runs"
             )
         container = tuple(str(argument) for argument in (*entrypoint, *container_arguments))
-        return EntryPoint(container or (SERVICE_COMMAND,), image, code, block)
+        return EntryPoint(container or (SERVICE_COMMAND,), image, code, sagemaker_fields)
     if estimator == "Estimator":
-        block["start"] = "Toolkit"
+        sagemaker_fields["start"] = "Toolkit"
     # The toolkit gets the script even if the container has an entry point.
-    return EntryPoint(_build_command(script, folder), image, code, block)
+    return EntryPoint(_build_command(script, folder), image, code, sagemaker_fields)
 
 
 def _build_command(script: str, folder: str | None) -> tuple[str, ...]:

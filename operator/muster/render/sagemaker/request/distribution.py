@@ -1,4 +1,4 @@
-"""Render the toolkit's hyperparameters for distributed training. Pure.
+"""Render the SageMaker Training Toolkit's hyperparameters for distributed training. Pure.
 
 The rules are the SageMaker SDK's (sagemaker 2.257.7): `_distribution_configuration` of estimator.py,
 `_pytorch_distribution_configuration` of pytorch/estimator.py and `_huggingface_distribution_configuration` of

@@ -52,7 +52,7 @@ def _make_toolkit_parameters(
         "sagemaker_submit_directory": source.directory,
         "sagemaker_program": launch.program,
         "sagemaker_container_log_level": block.container_log_level,
-        "sagemaker_job_name": settings.training_job,
+        "sagemaker_job_name": settings.training_job_name,
         "sagemaker_region": settings.region,
     }
     framework = block.framework
@@ -73,7 +73,7 @@ def _make_model_dir(
         return {"model_dir": framework.model_dir}
     if fields.get(MPI_ENABLED) is True:
         return {"model_dir": _MODEL_FOLDER}
-    return {"model_dir": join_uri(get_output_uri(spec, settings), settings.training_job, "model")}
+    return {"model_dir": join_uri(get_output_uri(spec, settings), settings.training_job_name, "model")}
 
 
 def _encode(fields: Mapping[str, JSON]) -> dict[str, str]:

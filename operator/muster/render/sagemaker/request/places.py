@@ -45,7 +45,7 @@ def render_checkpoint(spec: Spec) -> Fields:
 def make_code_uri(spec: Spec, settings: RequestSettings) -> str:
     """Return the URI of sourcedir.tar.gz, in codeLocation or else in the output's bucket."""
     block = get_sagemaker_block(spec)
-    parts = (settings.training_job, "source", "sourcedir.tar.gz")
+    parts = (settings.training_job_name, "source", "sourcedir.tar.gz")
     if block.code_location is not None:
         return join_uri(block.code_location, *parts)
     return join_uri(f"s3://{parse(get_output_uri(spec, settings)).bucket}", *parts)
@@ -55,7 +55,7 @@ def make_input_uri(spec: Spec, settings: RequestSettings, channel: str) -> str:
     """Return the URI of a channel that muster adds, in codeLocation or else in the output's bucket."""
     block = get_sagemaker_block(spec)
     base = block.code_location or f"s3://{parse(get_output_uri(spec, settings)).bucket}"
-    return join_uri(base, settings.training_job, "input", channel)
+    return join_uri(base, settings.training_job_name, "input", channel)
 
 
 def choose_code_key(spec: Spec, settings: RequestSettings) -> str:

@@ -30,7 +30,7 @@ def render_request(job: Job, settings: RequestSettings, facts: ImageFacts) -> Tr
     launch = decide_launch(spec)
     source = choose_code(job, launch, settings)
     body: Fields = {
-        "TrainingJobName": settings.training_job,
+        "TrainingJobName": settings.training_job_name,
         "RoleArn": block.role,
         "AlgorithmSpecification": render_algorithm(job, launch, source, settings, facts),
         **_render_optional_hyperparameters(render_hyperparameters(job, launch, source, settings), launch),

@@ -15,11 +15,11 @@ class RequestSettings:
 
     region: str
     account: str
-    training_job: str
+    training_job_name: str
     bucket: str = ""
     tags: tuple[tuple[str, str], ...] = ()
 
     @property
     def default_bucket(self) -> str:
-        """The bucket for code and output if the job has no location."""
+        """The bucket for code and output if the job sets no S3 URI for them."""
         return self.bucket or build_default_bucket_name(self.region, self.account)

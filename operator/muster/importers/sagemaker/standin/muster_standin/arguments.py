@@ -9,22 +9,24 @@ from .errors import UnsupportedOperation
 
 
 def bind_arguments(
-    owner: str, names: Sequence[str], positional: Sequence[object], keywords: Mapping[str, object]
+    callable_name: str, names: Sequence[str], positional: Sequence[object], keywords: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return the arguments by name; `names` are the parameters in order.
+    """Return the arguments by name. Raises `UnsupportedOperation` for unknown names.
 
-    Raises `UnsupportedOperation` for unknown names.
+    `callable_name` is the name of the called function or class, for messages. `names` are its parameters in order.
     """
     if len(positional) > len(names):
         raise UnsupportedOperation(
-            f"{owner}(): found {len(positional)} positional arguments; at most {len(names)} are allowed"
+            f"{callable_name}(): found {len(positional)} positional arguments; at most {len(names)} are allowed"
         )
     arguments: dict[str, object] = dict(zip(names, positional))
     for name, value in keywords.items():
         if name not in names:
-            raise UnsupportedOperation(f"{owner}({name}=...): there is no such argument{_suggest_name(name, names)}")
+            raise UnsupportedOperation(
+                f"{callable_name}({name}=...): there is no such argument{_suggest_name(name, names)}"
+            )
         if name in arguments:
-            raise UnsupportedOperation(f"{owner}({name}=...): set twice")
+            raise UnsupportedOperation(f"{callable_name}({name}=...): set twice")
         arguments[name] = value
     return arguments
 

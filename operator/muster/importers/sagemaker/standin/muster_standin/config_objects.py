@@ -14,10 +14,10 @@ class ConfigObject:
     positional = True
 
     def __init__(self, *positional: object, **keywords: object) -> None:
-        owner = type(self).__name__
+        callable_name = type(self).__name__
         if positional and not self.positional:
-            bind_arguments(owner, (), positional, {})
-        vars(self).update(_arguments=bind_arguments(owner, self.names, positional, keywords))
+            bind_arguments(callable_name, (), positional, {})
+        vars(self).update(_arguments=bind_arguments(callable_name, self.names, positional, keywords))
 
     def get_arguments(self) -> dict[str, object]:
         """Return the arguments by name, with their current values."""

@@ -72,10 +72,10 @@ _DISTRIBUTED_FIELDS = {
 }  # fmt: skip
 """The classes of sagemaker.train.distributed and their fields (SDK 3.27.0)."""
 
-CONFIGS: dict[str, type[ConfigObject]] = {
+CONFIG_CLASSES: dict[str, type[ConfigObject]] = {
     name: create_config_class(name, fields, positional=False) for name, fields in _CONFIG_FIELDS.items()
 }
-DISTRIBUTED: dict[str, type[ConfigObject]] = {
+DISTRIBUTED_CLASSES: dict[str, type[ConfigObject]] = {
     name: create_config_class(name, fields, positional=False) for name, fields in _DISTRIBUTED_FIELDS.items()
 }
 
@@ -109,26 +109,26 @@ class ModelTrainer:
 
     def with_tensorboard_output_config(self, tensorboard_output_config: object = None) -> ModelTrainer:
         return self._set_argument(
-            "tensorboard_output_config", tensorboard_output_config or CONFIGS["TensorBoardOutputConfig"]()
+            "tensorboard_output_config", tensorboard_output_config or CONFIG_CLASSES["TensorBoardOutputConfig"]()
         )
 
     def with_retry_strategy(self, retry_strategy: object) -> ModelTrainer:
         return self._set_argument("retry_strategy", retry_strategy)
 
     def with_infra_check_config(self, infra_check_config: object = None) -> ModelTrainer:
-        default = CONFIGS["InfraCheckConfig"](enable_infra_check=True)
+        default = CONFIG_CLASSES["InfraCheckConfig"](enable_infra_check=True)
         return self._set_argument("infra_check_config", infra_check_config or default)
 
     def with_session_chaining_config(self, session_chaining_config: object = None) -> ModelTrainer:
-        default = CONFIGS["SessionChainingConfig"](enable_session_tag_chaining=True)
+        default = CONFIG_CLASSES["SessionChainingConfig"](enable_session_tag_chaining=True)
         return self._set_argument("session_chaining_config", session_chaining_config or default)
 
     def with_remote_debug_config(self, remote_debug_config: object = None) -> ModelTrainer:
-        default = CONFIGS["RemoteDebugConfig"](enable_remote_debug=True)
+        default = CONFIG_CLASSES["RemoteDebugConfig"](enable_remote_debug=True)
         return self._set_argument("remote_debug_config", remote_debug_config or default)
 
     def with_checkpoint_config(self, checkpoint_config: object = None) -> ModelTrainer:
-        return self._set_argument("checkpoint_config", checkpoint_config or CONFIGS["CheckpointConfig"]())
+        return self._set_argument("checkpoint_config", checkpoint_config or CONFIG_CLASSES["CheckpointConfig"]())
 
     def with_metric_definitions(self, metric_definitions: object) -> ModelTrainer:
         return self._set_argument("metric_definitions", metric_definitions)
@@ -172,5 +172,6 @@ class ModelTrainer:
     @classmethod
     def from_jumpstart_config(cls, *_: object, **__: object) -> UnknownValue:
         raise UnsupportedOperation(
-            "ModelTrainer.from_jumpstart_config(...): the SDK looks up the model in AWS when it runs"
+            "ModelTrainer.from_jumpstart_config(...): muster can't import it, because the SDK gets the model's "
+            "settings from AWS and an import sends no requests; call ModelTrainer(...) with these settings"
         )

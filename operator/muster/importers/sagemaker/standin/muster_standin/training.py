@@ -44,12 +44,12 @@ class Description(dict[str, object]):
         return get_state().create_unknown(f"{self._origin}[{key!r}]")
 
 
-def check_session(owner: str, session: object) -> None:
+def check_session(callable_name: str, session: object) -> None:
     """Raise `UnsupportedOperation` if the session is not a `Session`, such as the session of a pipeline."""
     if session is not None and not isinstance(session, Session):
         found_type = session.origin if isinstance(session, UnknownValue) else type(session).__name__
         raise UnsupportedOperation(
-            f"{owner}(sagemaker_session=...): found {found_type}; a sagemaker.Session() is expected"
+            f"{callable_name}(sagemaker_session=...): found {found_type}; a sagemaker.Session() is expected"
         )
 
 

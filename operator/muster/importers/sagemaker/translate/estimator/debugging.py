@@ -29,28 +29,30 @@ def convert_debugging(arguments: Arguments) -> dict[str, JSON]:
     return fields
 
 
-def remove_dropped_settings(estimator: str, block: Mapping[str, JSON], problems: Problems) -> dict[str, JSON]:
+def remove_dropped_settings(
+    estimator: str, sagemaker_fields: Mapping[str, JSON], problems: Problems
+) -> dict[str, JSON]:
     """Remove the Debugger settings that the SDK removes (`_validate_and_set_debugger_configs`).
 
     Debugger does not support parameter servers or a custom checkpoint folder. The SDK validates the settings before it
     removes them.
     """
-    debugger = block.get("debugger")
+    debugger = sagemaker_fields.get("debugger")
     if (
         not isinstance(debugger, dict)
         or debugger.get("hook") == "Disabled"
-        or block.get("region") in REGIONS_WITHOUT_DEBUGGER
+        or sagemaker_fields.get("region") in REGIONS_WITHOUT_DEBUGGER
     ):
-        return {**block}
-    distribution = block.get("distribution")
+        return {**sagemaker_fields}
+    distribution = sagemaker_fields.get("distribution")
     server = distribution.get("parameterServer") if isinstance(distribution, dict) else None
     conflict = select_debugger_conflict(
         estimator,
         has_parameter_server=isinstance(server, dict) and server.get("enabled", True) is True,
-        has_checkpoint_path="checkpointPath" in block,
+        has_checkpoint_path="checkpointPath" in sagemaker_fields,
     )
     if conflict is None:
-        return {**block}
+        return {**sagemaker_fields}
     supported = ("rules",) if conflict == "checkpointPath" else ()
     remaining = {name: value for name, value in debugger.items() if name in supported}
     if remaining != debugger:
@@ -58,7 +60,7 @@ def remove_dropped_settings(estimator: str, block: Mapping[str, JSON], problems:
             f"{estimator}(debugger_hook_config=...)",
             f"muster ignores this with {_CONFLICTING_ARGUMENTS[conflict]}, as the SDK does",
         )
-    other_fields = {name: value for name, value in block.items() if name != "debugger"}
+    other_fields = {name: value for name, value in sagemaker_fields.items() if name != "debugger"}
     return {**other_fields, "debugger": remaining} if remaining else other_fields
 
 

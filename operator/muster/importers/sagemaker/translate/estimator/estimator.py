@@ -44,26 +44,26 @@ def translate_estimator(fit: EstimatorFit, account: AccountOptions, problems: Pr
     entry_point = convert_entry_point(fit.class_name, arguments)
     hyperparameters = _convert_hyperparameters(fit, entry_point, problems)
     count, node_type = convert_nodes(arguments)
-    block: dict[str, JSON] = {**entry_point.block, **node_type}
-    launcher_settings = convert_distribution(arguments, block, entry_point.image)
-    set_field(block, "region", fit.session.region or account.region)
-    set_field(block, "role", account.find_role_arn(arguments))
-    set_field(block, "distribution", launcher_settings.toolkit)
-    set_field(block, "rawHyperparameters", hyperparameters.raw_texts)
+    sagemaker_fields: dict[str, JSON] = {**entry_point.sagemaker_fields, **node_type}
+    launcher_settings = convert_distribution(arguments, sagemaker_fields, entry_point.image)
+    set_field(sagemaker_fields, "region", fit.session.region or account.region)
+    set_field(sagemaker_fields, "role", account.find_role_arn(arguments))
+    set_field(sagemaker_fields, "distribution", launcher_settings.toolkit)
+    set_field(sagemaker_fields, "rawHyperparameters", hyperparameters.raw_texts)
     spec: dict[str, JSON] = {
         "backend": "SageMaker",
         "launcher": launcher_settings.launcher,
         "command": list(entry_point.command),
     }
     set_field(spec, "nodes", count)
-    set_field(spec, "procsPerNode", launcher_settings.processes)
+    set_field(spec, "procsPerNode", launcher_settings.procs_per_node)
     set_field(spec, "image", entry_point.image)
     set_field(spec, "hyperparameters", hyperparameters.values)
     spec.update(_convert_portable_fields(arguments))
     set_field(spec, "inputs", [*convert_inputs(call), *convert_model_channel(arguments)])
     set_field(spec, "output", _convert_output(fit, arguments))
     spec["sagemaker"] = remove_dropped_settings(
-        fit.class_name, {**block, **_convert_block(fit, arguments, call)}, problems
+        fit.class_name, {**sagemaker_fields, **_convert_block(fit, arguments, call)}, problems
     )
     base_name, name = arguments.take_text("base_job_name"), call.take_text("job_name")
     call.report_unread()
@@ -121,26 +121,28 @@ def _convert_output(fit: EstimatorFit, arguments: Arguments) -> JSON:
 
 def _convert_block(fit: EstimatorFit, arguments: Arguments, call: Arguments) -> dict[str, JSON]:
     """Convert the fields of `spec.sagemaker`, except the fields about the start of the ranks."""
-    block = {
+    sagemaker_fields = {
         **convert_instances(arguments),
         **convert_limits(arguments),
         **convert_network(arguments),
         **convert_switches(arguments),
     }
-    block.update(convert_debugging(arguments))
+    sagemaker_fields.update(convert_debugging(arguments))
     estimator_mode = arguments.take_text("input_mode")
     mode = find_default_input_mode(fit.call.get("inputs")) or estimator_mode
-    set_field(block, "inputMode", mode if mode != "File" else None)
-    set_field(block, "outputKmsKey", arguments.take_text("output_kms_key"))
-    set_field(block, "outputCompression", "None" if arguments.take_boolean("disable_output_compression") else None)
-    set_field(block, "codeLocation", arguments.take_text("code_location"))
+    set_field(sagemaker_fields, "inputMode", mode if mode != "File" else None)
+    set_field(sagemaker_fields, "outputKmsKey", arguments.take_text("output_kms_key"))
+    set_field(
+        sagemaker_fields, "outputCompression", "None" if arguments.take_boolean("disable_output_compression") else None
+    )
+    set_field(sagemaker_fields, "codeLocation", arguments.take_text("code_location"))
     level = arguments.take_integer("container_log_level")
-    set_field(block, "containerLogLevel", level if level != _DEFAULT_LOG_LEVEL else None)
-    set_field(block, "checkpointPath", _convert_checkpoint_path(fit, arguments))
-    set_field(block, "tags", convert_tags(arguments))
-    set_field(block, "experiment", _convert_experiment(call))
-    set_field(block, "imageRepository", _convert_repository(arguments))
-    return block
+    set_field(sagemaker_fields, "containerLogLevel", level if level != _DEFAULT_LOG_LEVEL else None)
+    set_field(sagemaker_fields, "checkpointPath", _convert_checkpoint_path(fit, arguments))
+    set_field(sagemaker_fields, "tags", convert_tags(arguments))
+    set_field(sagemaker_fields, "experiment", _convert_experiment(call))
+    set_field(sagemaker_fields, "imageRepository", _convert_repository(arguments))
+    return sagemaker_fields
 
 
 def _convert_checkpoint_path(fit: EstimatorFit, arguments: Arguments) -> str | None:

@@ -21,14 +21,18 @@ _CONDITIONAL_OPTIONS = {
 
 
 def remove_ignored_strategies(
-    toolkit: Mapping[str, JSON], block: Mapping[str, JSON], image: str | None, location: str, problems: Problems
+    toolkit: Mapping[str, JSON],
+    sagemaker_fields: Mapping[str, JSON],
+    image: str | None,
+    location: str,
+    problems: Problems,
 ) -> dict[str, JSON]:
     """Return the distribution without the strategies and settings that the SDK ignores.
 
-    `block` has the framework and the instances; `image` is the user's image.
+    `sagemaker_fields` has the framework and the instances; `image` is the user's image.
     """
-    framework = block.get("framework")
-    if not isinstance(framework, dict) or is_trainium(str(block.get("instanceType"))):
+    framework = sagemaker_fields.get("framework")
+    if not isinstance(framework, dict) or is_trainium(str(sagemaker_fields.get("instanceType"))):
         return {**toolkit}
     estimator = str(framework["name"])
     remaining = {

@@ -33,9 +33,9 @@ class StartSettings:
     launcher: JSON
     command: tuple[str, ...]
     code: Mapping[str, JSON] | LocalCode | None
-    processes: int | None = None
+    procs_per_node: int | None = None
     takes_arguments: bool = True
-    block: Mapping[str, JSON] = field(default_factory=dict)
+    sagemaker_fields: Mapping[str, JSON] = field(default_factory=dict)
     raw_hyperparameters: Mapping[str, JSON] = field(default_factory=dict)
 
 
@@ -55,16 +55,20 @@ def convert_start(arguments: Arguments) -> StartSettings:
     patterns = [str(pattern) for pattern in source.take_text_list("ignore_patterns")]
     source.report_unread()
     code = _convert_code(folder, script or "", tuple(patterns) or _IGNORE_PATTERNS)
-    block: dict[str, JSON] = {"start": "Channels"}
+    sagemaker_fields: dict[str, JSON] = {"start": "Channels"}
     if command is not None:
         line = " ".join([*command.split(), *(shlex.quote(str(argument)) for argument in command_arguments)])
         # The SDK ignores a distribution if there is a command (_prepare_train_script).
-        return StartSettings({"perNode": {}}, ("/bin/bash", "-c", line), code, takes_arguments=False, block=block)
+        return StartSettings(
+            {"perNode": {}}, ("/bin/bash", "-c", line), code, takes_arguments=False, sagemaker_fields=sagemaker_fields
+        )
     if script is None:
         source.problems.add(source.describe_argument("entry_script"), "entry_script or command is required")
-        return StartSettings({"perNode": {}}, ("python",), code, block=block)
+        return StartSettings({"perNode": {}}, ("python",), code, sagemaker_fields=sagemaker_fields)
     script_command = ("python", script) if script.endswith(".py") else ("/bin/bash", script)
-    return _convert_distribution(arguments, StartSettings({"perNode": {}}, script_command, code, block=block))
+    return _convert_distribution(
+        arguments, StartSettings({"perNode": {}}, script_command, code, sagemaker_fields=sagemaker_fields)
+    )
 
 
 def _convert_distribution(arguments: Arguments, start: StartSettings) -> StartSettings:
@@ -72,7 +76,7 @@ def _convert_distribution(arguments: Arguments, start: StartSettings) -> StartSe
     config = read_object(arguments, "distributed", value, "Torchrun", "MPI") if value is not None else None
     if config is None:
         return start
-    processes = config.take_integer("process_count_per_node")
+    procs_per_node = config.take_integer("process_count_per_node")
     options = config.take_text_list("mpi_additional_options")
     mpi: JSON = {"args": options} if options else {}
     launcher: JSON = {"mpi": mpi} if isinstance(value, SdkObject) and value.class_name == "MPI" else {"torchrun": {}}
@@ -85,7 +89,12 @@ def _convert_distribution(arguments: Arguments, start: StartSettings) -> StartSe
         )
     config.report_unread()
     return StartSettings(
-        launcher, start.command, start.code, processes, block=start.block, raw_hyperparameters=raw_hyperparameters
+        launcher,
+        start.command,
+        start.code,
+        procs_per_node,
+        sagemaker_fields=start.sagemaker_fields,
+        raw_hyperparameters=raw_hyperparameters,
     )
 
 

@@ -42,13 +42,13 @@ def translate_trainer(run: TrainerRun, account: AccountOptions, problems: Proble
     hyperparameters = _convert_hyperparameters(arguments, start, problems)
     compute = arguments.take_object("compute", "Compute") or Arguments("Compute({}=...)", {}, problems)
     count, node_type = convert_nodes(compute)
-    block: dict[str, JSON] = {**start.block, **node_type}
-    set_field(block, "region", run.session.region or account.region)
-    set_field(block, "role", account.find_role_arn(arguments))
-    set_field(block, "rawHyperparameters", {**hyperparameters.raw_texts, **start.raw_hyperparameters})
+    sagemaker_fields: dict[str, JSON] = {**start.sagemaker_fields, **node_type}
+    set_field(sagemaker_fields, "region", run.session.region or account.region)
+    set_field(sagemaker_fields, "role", account.find_role_arn(arguments))
+    set_field(sagemaker_fields, "rawHyperparameters", {**hyperparameters.raw_texts, **start.raw_hyperparameters})
     spec: dict[str, JSON] = {"backend": "SageMaker", "launcher": start.launcher, "command": list(start.command)}
     set_field(spec, "nodes", count)
-    set_field(spec, "procsPerNode", start.processes)
+    set_field(spec, "procsPerNode", start.procs_per_node)
     set_field(spec, "image", image)
     set_field(spec, "hyperparameters", hyperparameters.values)
     set_field(
@@ -57,9 +57,9 @@ def translate_trainer(run: TrainerRun, account: AccountOptions, problems: Proble
     set_field(spec, "metrics", _convert_metrics(arguments))
     set_field(spec, "inputs", convert_channels(arguments, call))
     bucket = _build_default_bucket_uri(run, account, base, arguments)
-    spec["output"] = {"s3": _convert_output(arguments, bucket, base, block)}
-    set_field(spec, "checkpoint", _convert_checkpoint(arguments, block))
-    block.update(
+    spec["output"] = {"s3": _convert_output(arguments, bucket, base, sagemaker_fields)}
+    set_field(spec, "checkpoint", _convert_checkpoint(arguments, sagemaker_fields))
+    sagemaker_fields.update(
         {
             **convert_instances(compute),
             **convert_limits(arguments, compute),
@@ -67,8 +67,8 @@ def translate_trainer(run: TrainerRun, account: AccountOptions, problems: Proble
             **_convert_switches(arguments),
         }
     )
-    set_field(block, "codeLocation", _find_code_location(arguments, start, bucket, base))
-    spec["sagemaker"] = block
+    set_field(sagemaker_fields, "codeLocation", _find_code_location(arguments, start, bucket, base))
+    spec["sagemaker"] = sagemaker_fields
     _report_unread(compute, call, arguments)
     return TranslatedJob(base, spec, start.code)
 
@@ -117,11 +117,11 @@ def _build_default_bucket_uri(run: TrainerRun, account: AccountOptions, base: st
     return f"s3://{bucket or f'sagemaker-{region}-{account.account}'}{prefix}"
 
 
-def _convert_output(arguments: Arguments, bucket: str, base: str, block: dict[str, JSON]) -> str:
+def _convert_output(arguments: Arguments, bucket: str, base: str, sagemaker_fields: dict[str, JSON]) -> str:
     config = arguments.take_object("output_data_config", "OutputDataConfig")
     default_uri = f"{bucket}/{base}"
     if config is None:
-        block["outputCompression"] = "Gzip"
+        sagemaker_fields["outputCompression"] = "Gzip"
         return default_uri
     compression = config.take_text("compression_type")
     if compression not in _COMPRESSION:
@@ -129,14 +129,14 @@ def _convert_output(arguments: Arguments, bucket: str, base: str, block: dict[st
             config.describe_argument("compression_type"),
             f"found {describe_value(compression)}; GZIP or NONE is expected",
         )
-    block["outputCompression"] = _COMPRESSION.get(compression)
-    set_field(block, "outputKmsKey", config.take_text("kms_key_id"))
+    sagemaker_fields["outputCompression"] = _COMPRESSION.get(compression)
+    set_field(sagemaker_fields, "outputKmsKey", config.take_text("kms_key_id"))
     uri = config.take_text("s3_output_path") or default_uri
     config.report_unread()
     return uri
 
 
-def _convert_checkpoint(arguments: Arguments, block: dict[str, JSON]) -> JSON:
+def _convert_checkpoint(arguments: Arguments, sagemaker_fields: dict[str, JSON]) -> JSON:
     config = arguments.take_object("checkpoint_config", "CheckpointConfig")
     if config is None:
         return None
@@ -144,7 +144,7 @@ def _convert_checkpoint(arguments: Arguments, block: dict[str, JSON]) -> JSON:
     if uri is None:
         location = config.describe_argument("s3_uri")
         config.problems.add(location, "is missing; set a folder, because the SDK's default changes with each attempt")
-    set_field(block, "checkpointPath", config.take_text("local_path"))
+    set_field(sagemaker_fields, "checkpointPath", config.take_text("local_path"))
     return {"s3": uri}
 
 

@@ -1,4 +1,4 @@
-"""A call from another node's mpirun: one connection, and the command that it runs here."""
+"""A command that mpirun on another node runs here, and its connection."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ SCAN_SECONDS = 0.05
 """Interval between two scans for remaining processes, so that a process that forks repeatedly is killed in the end."""
 
 ID_VARIABLE = "MUSTER_CALL"
-"""Environment variable that marks all processes of a call, so that they can be found."""
+"""Environment variable that marks all processes of a command, so that the agent finds them."""
 
 StartCommand = Callable[[str, str], Tuple[int, Tuple[int, int]]]
-"""Starts a call's command. Returns its pid and the read ends of its outputs. Raises `OSError`."""
+"""Starts a command. Returns its pid and the read ends of its outputs. Raises `OSError`."""
 
 
-class IncomingCall:
-    """One connection with its command."""
+class IncomingCommand:
+    """A connection from another node, and its command once that has arrived."""
 
     def __init__(
         self,

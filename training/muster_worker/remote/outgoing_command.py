@@ -1,4 +1,4 @@
-"""A call of this node's mpirun to another node: the client's request, and the connection to that node's agent."""
+"""A command of this node's mpirun for another node: the client's request, and the connection to that node's agent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FindPeer = Callable[[str], Union[Peer, str]]
 """Returns the peer with this host name, or an error message."""
 
 
-class OutgoingCall:
+class OutgoingCommand:
     """A client's connection and the connection to the requested node. `is_finished` is true when both are closed."""
 
     def __init__(

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, order=True)
-class Place:
-    """A region, and the role with which muster accesses it; `assume_role_arn` is "" for the operator's own role.
+class AwsAccess:
+    """A region, and the role with which muster sends requests to it. `assume_role_arn` "": the operator's own role.
 
-    `external_id` identifies the namespace for which muster assumes the role. Places with different external ids never
-    share credentials.
+    `external_id` identifies the namespace for which muster assumes the role. Each external id has its own credentials.
     """
 
     region: str

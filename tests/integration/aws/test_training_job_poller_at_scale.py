@@ -12,15 +12,15 @@ import pytest
 
 from fakes.sagemaker_service import wire
 from fakes.sagemaker_service.faults import Fault, share
-from fakes.sagemaker_service.script import Script, Stage, any_training
+from fakes.sagemaker_service.script import Script, Stage, draw_training
 from fakes.sagemaker_service.service import RATES, Service
 from muster.clients.aws.client import Aws
 from muster.clients.aws.training_job_poller import LIST_SECONDS, Watch
-from muster.objects.aws.place import Place
+from muster.objects.aws.access import AwsAccess
 from support import virtual_time
-from support.training_job_requests import training_job_request
+from support.training_job_requests import make_training_job_request
 
-HERE = Place("us-west-2")
+HERE = AwsAccess("us-west-2")
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 JOBS = 1000
 KNOWN_WITHIN = timedelta(seconds=1.5 * LIST_SECONDS)
@@ -50,21 +50,21 @@ class Diary:
 
 
 def the_same_script(_draw: random.Random) -> Script:
-    """Return all jobs change at the same moment: the largest number of changes for a poller."""
+    """Return jobs that all change at the same moment: the largest number of changes for a poller."""
     return (Stage("Starting", 70), Stage("Training", 200), Stage("Failed", status="Failed", failure_reason="so"))
 
 
 async def follow(service: Service, script: Callable[[random.Random], Script]) -> dict[str, Diary]:
     draw = random.Random(3)  # noqa: S311
     start = service.now()
-    jobs = service.jobs(HERE.region)
+    jobs = service.get_jobs(HERE.region)
     jobs.script = lambda _request: script(draw)
     aws = Aws(jitter=draw.random)
     wire.join(aws, HERE, service)
     poller = aws.get_poller(HERE)
     diaries = {f"job-{number:04d}": Diary() for number in range(JOBS)}
     for name, diary in diaries.items():
-        jobs.create(training_job_request(name), service.now())
+        jobs.create(make_training_job_request(name), service.now())
         diary.watch = poller.watch(name, start, partial(diary.note, service.now))
     await asyncio.sleep(MINUTES * 60)
     await aws.close()
@@ -88,7 +88,7 @@ def late(service: Service, diaries: dict[str, Diary]) -> list[str]:
     result = []
     end = BEGINNING + timedelta(minutes=MINUTES) - KNOWN_WITHIN
     for name, diary in diaries.items():
-        stages = service.jobs(HERE.region).by_name[name].course.stages
+        stages = service.get_jobs(HERE.region).by_name[name].course.stages
         states = [(stage.status, stage.secondary) for _, stage in stages]
         for index, (began, _) in enumerate(stages):
             current = diary.at(began + KNOWN_WITHIN)
@@ -106,15 +106,15 @@ def most_within(seconds: int, times: Sequence[datetime]) -> int:
 # In `make test` the whole operator follows a hundred jobs (integration/sagemaker_life/test_many_jobs.py).
 @pytest.mark.long
 @pytest.mark.parametrize("failing", [0.0, 0.05])
-@pytest.mark.parametrize("script", [any_training, the_same_script])
-def test_changes_are_known_within_one_interval_and_a_half_and_no_quota_is_exceeded(
+@pytest.mark.parametrize("script", [draw_training, the_same_script])
+def test_changes_are_known_within_one_and_a_half_intervals_and_no_quota_is_exceeded(
     script: Callable[[random.Random], Script], failing: float
 ) -> None:
     service, diaries = followed(script, failing)
     assert not late(service, diaries)
-    lists = [call.at for call in service.called("ListTrainingJobs")]
+    lists = [call.at for call in service.list_calls("ListTrainingJobs")]
     assert most_within(1, lists) <= RATES["ListTrainingJobs"]
     # As AWS' limiters count, which allow bursts.
-    descriptions = [call.at for call in service.called("DescribeTrainingJob")]
+    descriptions = [call.at for call in service.list_calls("DescribeTrainingJob")]
     assert most_within(3, descriptions) <= 3 * RATES["DescribeTrainingJob"]
     assert not [call for call in service.calls if call.outcome == "ThrottlingException"]

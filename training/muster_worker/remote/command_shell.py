@@ -17,7 +17,7 @@ _KNOWN_SHELLS = ("bash", "zsh", "tcsh", "csh", "ksh", "sh")
 _CSH_SHELLS = ("tcsh", "csh")
 
 
-def choose_call_shell(environment: Mapping[str, str]) -> str:
+def choose_command_shell(environment: Mapping[str, str]) -> str:
     """Return the shell for commands that run with `environment`."""
     return choose_shell(_read_login_shell(), environment.get("SHELL", ""))
 

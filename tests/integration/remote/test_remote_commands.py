@@ -14,19 +14,19 @@ from support.remote_rank_group import RemoteRankGroup
 
 def test_outputs_and_exit_code(rank_group: RemoteRankGroup) -> None:
     called = rank_group.call("-x", "-o", "LogLevel=ERROR", "algo-2", "echo out; echo err >&2;", "echo $NODE; exit 3")
-    assert rank_group.ended(called) == 3
+    assert rank_group.wait_for_exit(called) == 3
     assert (called.out.read_text(), called.err.read_text()) == ("out\n1\n", "err\n")
 
 
 @pytest.mark.parametrize("name", ["algo-2", "digits-1", "algo-2.digits.default.svc", "root@algo-2"])
 def test_names_of_a_node(rank_group: RemoteRankGroup, name: str) -> None:
     called = rank_group.call(name, "echo $NODE")
-    assert (rank_group.ended(called), called.out.read_text()) == (0, "1\n")
+    assert (rank_group.wait_for_exit(called), called.out.read_text()) == (0, "1\n")
 
 
 def test_a_name_that_is_none(rank_group: RemoteRankGroup) -> None:
     called = rank_group.call("algo-3", "true")
-    assert rank_group.ended(called) == 255
+    assert rank_group.wait_for_exit(called) == 255
     value = "muster: the job has no node 'algo-3'; mpirun's host file has algo-1 to algo-2\n"
     assert called.err.read_text() == value
 
@@ -41,16 +41,16 @@ def test_a_command_for_a_csh_is_run_by_one(
     own = pwd.getpwuid(os.getuid())
     monkeypatch.setattr(pwd, "getpwuid", lambda _: pwd.struct_passwd((*own[:6], str(csh))))
     called = rank_group.call("algo-2", "setenv A 1")
-    assert (rank_group.ended(called), called.out.read_text()) == (0, "csh is given -c setenv A 1\n")
+    assert (rank_group.wait_for_exit(called), called.out.read_text()) == (0, "csh is given -c setenv A 1\n")
 
 
 def test_a_signal(rank_group: RemoteRankGroup) -> None:
-    assert rank_group.ended(rank_group.call("algo-2", "kill -9 $$")) == 128 + 9
+    assert rank_group.wait_for_exit(rank_group.call("algo-2", "kill -9 $$")) == 128 + 9
 
 
 def test_standard_input_is_empty(rank_group: RemoteRankGroup) -> None:
     called = rank_group.call("algo-2", "cat; echo end")
-    assert (rank_group.ended(called), called.out.read_text()) == (0, "end\n")
+    assert (rank_group.wait_for_exit(called), called.out.read_text()) == (0, "end\n")
 
 
 def test_nothing_is_lost_or_reordered(rank_group: RemoteRankGroup) -> None:
@@ -58,7 +58,7 @@ def test_nothing_is_lost_or_reordered(rank_group: RemoteRankGroup) -> None:
     lines = "i=0; while [ $i -lt 20000 ]; do echo $i-{} ; i=$((i+1)); done"
     text = "x" * 120
     called = rank_group.call("algo-2", f"({lines.format(text)}) & ({lines.format(text)}) >&2; wait; echo last")
-    assert rank_group.ended(called) == 0
+    assert rank_group.wait_for_exit(called) == 0
     expected = [f"{number}-{text}" for number in range(20000)]
     assert called.out.read_text().splitlines() == [*expected, "last"]
     assert called.err.read_text().splitlines() == expected
@@ -78,7 +78,7 @@ def test_who_does_not_read_makes_the_writer_wait(rank_group: RemoteRankGroup) ->
         rank_group.turn()
     # the buffered data is limited: the writer has not finished
     assert pid not in rank_group.ends
-    assert all(len(call._unsent) < 1 << 20 for calls in rank_group.calls for call in calls._outgoing)
+    assert all(len(command._unsent) < 1 << 20 for each in rank_group.remote_commands for command in each._outgoing)
     taken = 0
 
     def take() -> bool:
@@ -104,33 +104,33 @@ def test_a_client_that_dies_ends_all_that_it_started(rank_group: RemoteRankGroup
     rank_group.turn_until(lambda: len(processes.find_by_environment(b"MUSTER_CALL=1.1")) >= 4)
     os.kill(called.pid, signal.SIGTERM)
     rank_group.turn_until(lambda: not processes.find_by_environment(b"MUSTER_CALL=1.1"), seconds=30)
-    rank_group.turn_until(lambda: not rank_group.calls[1]._incoming)
+    rank_group.turn_until(lambda: not rank_group.remote_commands[1]._incoming)
 
 
 def test_what_a_good_end_leaves_is_left(rank_group: RemoteRankGroup) -> None:
     called = rank_group.call("algo-2", "setsid sleep 300 & exit 0")
-    assert rank_group.ended(called) == 0
-    rank_group.turn_until(lambda: not rank_group.calls[1]._incoming)
+    assert rank_group.wait_for_exit(called) == 0
+    rank_group.turn_until(lambda: not rank_group.remote_commands[1]._incoming)
     # The kernel shows no environment while a process executes another program, as setsid does here.
     rank_group.turn_until(lambda: len(processes.find_by_environment(b"MUSTER_CALL=1.1")) == 1)
 
 
 def test_a_node_that_listens_late(rank_group: RemoteRankGroup) -> None:
     """It gets Start a moment after node 0."""
-    late = rank_group.calls.pop()
+    late = rank_group.remote_commands.pop()
     late.close()
     rank_group.ports[1].close()
     called = rank_group.call("algo-2", "echo $NODE")
     for _ in range(20):
         rank_group.turn()
     rank_group.listen_again()
-    assert (rank_group.ended(called), called.out.read_text()) == (0, "1\n")
+    assert (rank_group.wait_for_exit(called), called.out.read_text()) == (0, "1\n")
 
 
 def test_many_at_once(rank_group: RemoteRankGroup) -> None:
     called = [rank_group.call("algo-2", f"echo {number}; exit {number}") for number in range(20)]
     for number, one in enumerate(called):
-        assert (rank_group.ended(one), one.out.read_text()) == (number, f"{number}\n")
+        assert (rank_group.wait_for_exit(one), one.out.read_text()) == (number, f"{number}\n")
 
 
 def test_no_key_is_left_on_disk(rank_group: RemoteRankGroup) -> None:
