@@ -54,12 +54,11 @@ class ProcessFacts:
     which the pod is scheduled since `scheduled_at`. `is_terminating` is set once the pod's deletion was requested, at
     `deletion_requested_at`. `replacement` of a MISSING process is the highest observed number, or -1. `grace_seconds`
     and `memory_limit` are the pod's settings for the ranks; None and "" if unset. `has_running_sidecars` is set if the
-    agent has EXITED and other containers of the pod still run. `termination_message` is None until the agent has EXITED
-    and written one. `devices` is None if the ranks' container requests no accelerators.
+    agent has EXITED and other containers of the pod still run. `termination_message` is what it wrote when it EXITED.
+    `devices` is None if the ranks' container requests no accelerators.
 
     `unreachable_since` is when the operator observed that the Kubernetes node is unreachable or that the cluster
-    evicted the pod. `deletion_deadline` is when a requested deletion should be complete. `lost_at` is set once the job
-    continues without the Kubernetes node. muster ignores later reports of this process.
+    evicted the pod. `deletion_deadline` is the end of a requested deletion. The job lost it at `lost_at`.
     """
 
     state: ProcessState
@@ -74,6 +73,7 @@ class ProcessFacts:
     scheduled_at: float | None = None
     is_terminating: bool = False
     deletion_requested_at: float | None = None
+    disruption_announced_at: float | None = None  # the cluster announced that it will end the pod
     grace_seconds: float | None = None
     has_running_sidecars: bool = False
     termination_message: TerminationMessage | None = None

@@ -323,9 +323,10 @@ def test_the_problem_names_what_deleted_the_pod(reason: str, message: str, probl
         assert condition["type"] == "DisruptionTarget"
         condition.update(reason=reason, message=message)
 
-    result = derive_process_facts(changed("evicted-by-api", disrupt)).problem
-    assert result is not None
-    assert result.reason == problem
+    process = derive_process_facts(changed("evicted-by-api", disrupt))
+    assert process.problem is not None
+    assert process.problem.reason == problem
+    assert process.disruption_announced_at is not None
 
 
 def test_who_deletes_a_pod_that_had_ended_did_not_end_it() -> None:
