@@ -22,7 +22,11 @@ def compute_report_delay(before: NodeState, after: NodeState) -> float:
 
 def _is_brief(before: NodeState, after: NodeState) -> bool:
     """Whether another state follows soon, and the operator decides nothing because of this one."""
-    if (before.problem, before.terminated_at, before.stop_call) != (after.problem, after.terminated_at, after.stop_call):
+    if (before.problem, before.terminated_at, before.stop_call) != (
+        after.problem,
+        after.terminated_at,
+        after.stop_call,
+    ):
         return False
     if after.phase == AgentPhase.STOPPING:
         return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
 import re
@@ -92,8 +91,6 @@ def _run_agent(options: argparse.Namespace, plan: Plan, launcher: Launcher) -> i
     inbox = Inbox()
     state, pings, reporter = _start_communication(options, plan, state, inbox, log)
     node_options = _build_node_options(options, context, port_sockets, pings)
-    # Ranks' wrappers are forked from this process: the collector of cycles must not write to the pages that they share.
-    gc.freeze()
     try:
         return NodeAgent(node_options, state, reporter, inbox, log).run()
     finally:
