@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from muster.core.devices import Devices
 from muster.core.edited_source import RequestedSource
+from muster.core.problem import Problem
 from muster.core.termination_message import TerminationMessage
 from muster_worker.contract.schema import (
     AgentPhase,
@@ -31,19 +32,6 @@ class ProcessState(StrEnum):
     WAITING = "Waiting"  # the agent has not started: the pod is not scheduled or its image is being pulled
     RUNNING = "Running"
     EXITED = "Exited"
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A problem that the node's agent can't report itself: why the node can't start, can't work or has ended.
-
-    `reason` is one CamelCase word, `message` a sentence for the user without a full stop. `shortage` is the missing
-    resource, in words that are equal for all nodes with the same shortage: "insufficient nvidia.com/gpu".
-    """
-
-    reason: str
-    message: str
-    shortage: str = ""
 
 
 @dataclass(frozen=True)

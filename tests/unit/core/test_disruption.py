@@ -6,7 +6,8 @@ import pytest
 
 from muster.api.spec.failure_policy import FailurePolicy
 from muster.core.actions import KillNode, SendCommand
-from muster.core.facts import Problem, ProcessState
+from muster.core.facts import ProcessState
+from muster.core.problem import Problem
 from unit.core.simulated import World
 from unit.core.test_any_operator import run_rounds
 from unit.core.test_restarts import EVENT_ROUNDS, new_world_with_policy, restart_records, start_world

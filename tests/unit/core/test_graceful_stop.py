@@ -13,10 +13,16 @@ from muster.api.status.status import Condition, Status
 from muster.core.actions import SendCommand
 from muster.core.decide import FAILURE_GRACE_SECONDS, decide
 from muster.core.fact_completion import complete_facts
-from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
+from muster.core.facts import (
+    JobFacts,
+    NodeFacts,
+    ProcessFacts,
+    ProcessState,
+)
 from muster.core.graceful_stop import UNDECIDED_STOP_CALL, add_stop_call, find_stop_call
 from muster.core.judge import judge
 from muster.core.outcome import Outcome, Verdict
+from muster.core.problem import Problem
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind
 from unit.core.builders import (
     START,

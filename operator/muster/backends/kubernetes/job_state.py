@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 
 from muster.api.spec.job import Job
 from muster.core.edited_source import RequestedSource
-from muster.core.facts import Problem, ProcessFacts, ProcessState
+from muster.core.facts import ProcessFacts, ProcessState
 from muster.core.failure.problems import LOST_SECONDS
+from muster.core.problem import Problem
 from muster.objects.kubernetes.observations import is_unreachable
 from muster.objects.kubernetes.pods import PodView
 from muster.render.kubernetes.spec_hash import hash_spec

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from muster.api.json_fields import read_mapping, read_mappings, read_string
 from muster.clients.kubernetes.client import Change
-from muster.core.facts import Problem, ProcessFacts, ProcessState
+from muster.core.facts import ProcessFacts, ProcessState
 from muster.core.failure.problems import NODE_SHUTDOWN
+from muster.core.problem import Problem
 from muster.objects.kubernetes.pods import PodView
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from muster.core.facts import Problem, ProcessState
+from muster.core.facts import ProcessState
+from muster.core.problem import Problem
 from muster.diagnose.kubernetes.pod_facts import derive_process_facts
 from muster.objects.kubernetes.observations import observe_pod
 from unit.diagnose.kubernetes import pod_cases
