@@ -41,8 +41,10 @@ from muster.controller.webhook.server import WebhookServer
 from muster.controller.webhook.webhook import Webhook
 from muster.distribution import version
 from muster.engine.steady_clock import create_steady_clock
+from muster.objects.kubernetes.names import build_agent_name
 from muster.objects.kubernetes.pods import JOB_PODS
 from muster.objects.kubernetes.warnings import POD_WARNINGS
+from muster.render.agent_archive import build_agent_archive
 from muster.render.kubernetes.pod_settings import PodSettings
 
 DEFAULT_COLLECTOR_URL = "https://muster-collector.{namespace}.svc:{port}"
@@ -243,6 +245,7 @@ class Replica:
         pod_settings = PodSettings(
             cluster_domain=options.cluster_domain,
             collector_url=self._collector_url,
+            agent_config_map=build_agent_name(build_agent_archive()),
             agent_image=options.images.agent,
             pull_policy=options.images.pull_policy,
             storage_image=options.images.storage,
