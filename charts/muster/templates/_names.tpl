@@ -74,6 +74,18 @@ tenancy:
 {{- end }}
 {{- end }}
 
+{{- /* The end of the names of a shard's objects. The first shard has none. */ -}}
+{{- define "muster.suffix" -}}
+{{- if . }}-{{ . }}{{ end -}}
+{{- end }}
+
+{{- /* The names of an object of each shard, as a JSON list: with "muster-collector", [muster-collector, muster-collector-1]. */ -}}
+{{- define "muster.shardNames" -}}
+{{- $names := list -}}
+{{- range $shard := until (int .count) }}{{ $names = append $names (printf "%s%s%s" $.prefix (include "muster.suffix" $shard) $.suffix) }}{{ end -}}
+{{- toJson $names -}}
+{{- end }}
+
 {{- define "muster.account" -}}
 - kind: ServiceAccount
   name: muster

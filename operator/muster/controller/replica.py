@@ -39,15 +39,16 @@ from muster.controller.trust.trust import TrustManager, TrustSettings
 from muster.controller.webhook.connections import open_listening_socket
 from muster.controller.webhook.server import WebhookServer
 from muster.controller.webhook.webhook import Webhook
+from muster.core.shard import Shard
 from muster.distribution import version
 from muster.engine.steady_clock import create_steady_clock
-from muster.objects.kubernetes.names import build_agent_name
+from muster.objects.kubernetes.names import SHARD_LABEL, build_agent_name
 from muster.objects.kubernetes.pods import JOB_PODS
 from muster.objects.kubernetes.warnings import POD_WARNINGS
 from muster.render.agent_archive import build_agent_archive
 from muster.render.kubernetes.pod_settings import PodSettings
 
-DEFAULT_COLLECTOR_URL = "https://muster-collector.{namespace}.svc:{port}"
+DEFAULT_COLLECTOR_URL = "https://muster-collector{shard}.{namespace}.svc:{port}"
 """The URL at which agents reach the collector: the chart's Service."""
 
 
@@ -79,7 +80,8 @@ class ImageOptions:
 class OperatorOptions:
     """The options of `muster operator`. Empty `namespaces` means all namespaces.
 
-    `lease_namespace` None means the operator's own namespace. Without `metrics_port`, /metrics is not served.
+    `lease_namespace` None means the operator's own namespace. `lease_name` is the name of the first shard's Lease, and
+    the start of other names. Without `metrics_port`, /metrics is not served.
     """
 
     namespaces: tuple[str, ...]
@@ -95,6 +97,7 @@ class OperatorOptions:
     webhook: WebhookOptions | None = None
     metrics_port: int | None = None
     config: OperatorConfig = field(default_factory=OperatorConfig)
+    shard: Shard = field(default_factory=Shard)
 
 
 @dataclass
@@ -154,13 +157,20 @@ class Replica:
 
     @property
     def _collector_url(self) -> str:
-        default = DEFAULT_COLLECTOR_URL.format(namespace=self._namespace, port=self.options.collector_port)
+        default = DEFAULT_COLLECTOR_URL.format(
+            shard=self.options.shard.suffix, namespace=self._namespace, port=self.options.collector_port
+        )
         return self.options.collector_url or default
+
+    @property
+    def _pod_selector(self) -> str:
+        shard = self.options.shard
+        return f"{JOB_UID_LABEL},{SHARD_LABEL}={shard.index}" if shard.index else f"{JOB_UID_LABEL},!{SHARD_LABEL}"
 
     def _make_informers(self) -> tuple[Informer, ...]:
         namespaces = self.options.namespaces
         return (
-            Informer(self.client, JOB_PODS, namespaces, self._pods.handle_change, labels=JOB_UID_LABEL),
+            Informer(self.client, JOB_PODS, namespaces, self._pods.handle_change, labels=self._pod_selector),
             Informer(
                 self.client,
                 POD_WARNINGS,
@@ -245,7 +255,8 @@ class Replica:
         pod_settings = PodSettings(
             cluster_domain=options.cluster_domain,
             collector_url=self._collector_url,
-            agent_config_map=build_agent_name(build_agent_archive()),
+            agent_config_map=build_agent_name(build_agent_archive(), options.shard.suffix),
+            shard=options.shard.index,
             agent_image=options.images.agent,
             pull_policy=options.images.pull_policy,
             storage_image=options.images.storage,
@@ -267,13 +278,14 @@ class Replica:
             clock=self._clock,
             config=config,
             recorder=self._recorder,
+            shard=options.shard,
         )
 
     def _make_endpoints(self) -> CollectorEndpoints | None:
         options = self.options
         if not options.collector_addresses:
             return None
-        service = f"{options.lease_name}-collector"
+        service = f"{options.lease_name}-collector{options.shard.suffix}"
         return CollectorEndpoints(self._namespace, service, options.collector_addresses, options.collector_port)
 
     async def _lead(self, dependencies: LeaderDependencies, leader_term: int) -> None:

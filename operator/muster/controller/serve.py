@@ -34,7 +34,7 @@ def serve(options: OperatorOptions) -> None:
     in use, and an `ExceptionGroup` if a component fails.
     """
     identity = new_identity()
-    elector = ElectorOptions(options.lease_namespace, options.lease_name, identity)
+    elector = ElectorOptions(options.lease_namespace, f"{options.lease_name}{options.shard.suffix}", identity)
     with run_elector_process(open_listening_socket(options.host, options.health_port), elector) as election:
         asyncio.run(_serve(options, identity, election))
 

@@ -38,7 +38,7 @@ class Team:
     known: set[str] = field(default_factory=set)
 
     def new_operator(self) -> AgentConfigMaps:
-        return AgentConfigMaps(self.client, self.known.__contains__)
+        return AgentConfigMaps(self.client, NAME, self.known.__contains__)
 
     async def create_job(self, name: str) -> Job:
         body: Object = {

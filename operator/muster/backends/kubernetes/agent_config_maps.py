@@ -19,13 +19,16 @@ from muster.render.kubernetes.render import render_agent_config_map
 
 @dataclass
 class AgentConfigMaps:
-    """The ConfigMaps of all namespaces. `has_job` says whether this operator knows a job with this uid.
+    """The ConfigMaps of all namespaces, each with this `name`. `has_job` says whether this operator runs a job.
+
+    It gets the job's uid.
 
     Kubernetes deletes a ConfigMap together with the job that owns it. Then another job of the namespace becomes the
     owner. Pods that run keep their mounted copy, because the kubelet does not read an immutable ConfigMap again.
     """
 
     client: Client
+    name: str
     has_job: Callable[[str], bool]
     _owners: dict[str, str] = field(default_factory=dict)
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
@@ -46,7 +49,7 @@ class AgentConfigMaps:
         self._owners.pop(namespace, None)
 
     async def _create_or_adopt(self, job: Job) -> Refusal | None:
-        namespace, body = job.metadata.namespace, render_agent_config_map(job, build_agent_archive())
+        namespace, body = job.metadata.namespace, render_agent_config_map(job, self.name, build_agent_archive())
         try:
             await self.client.create_large(CONFIG_MAPS, namespace, body)
         except ApiError as error:
@@ -61,8 +64,7 @@ class AgentConfigMaps:
 
     async def _adopt(self, job: Job, body: Object) -> Refusal | None:
         """Make the job the owner, unless the owner is a job that still exists."""
-        metadata = read_mapping(body["metadata"])
-        namespace, name = job.metadata.namespace, str(metadata["name"])
+        namespace, name = job.metadata.namespace, self.name
         stored = await self.client.get(CONFIG_MAPS, namespace, name)
         # Users may create ConfigMaps. All pods of the namespace run this code with their jobs' credentials.
         if any(stored.get(key) != body[key] for key in ("binaryData", "immutable")):
@@ -73,7 +75,7 @@ class AgentConfigMaps:
                 "metadata": {
                     # A conflict if Kubernetes has deleted it with its previous owner, and it was created again.
                     "uid": read_mapping(stored.get("metadata")).get("uid"),
-                    "ownerReferences": metadata["ownerReferences"],
+                    "ownerReferences": read_mapping(body["metadata"])["ownerReferences"],
                 }
             }
             await self.client.merge(CONFIG_MAPS, namespace, name, patch)

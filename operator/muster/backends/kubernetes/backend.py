@@ -63,7 +63,9 @@ class KubernetesBackend:
     _job_states: dict[str, JobState] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        agent_config_maps = AgentConfigMaps(self.client, self._job_states.__contains__)
+        agent_config_maps = AgentConfigMaps(
+            self.client, self.pod_settings.agent_config_map, self._job_states.__contains__
+        )
         self._children = Children(self.client, self.pod_settings, agent_config_maps, self.ca_bundle)
         self._sources = EditedSources(self.client, self.clock)
         self._pod_creator = PodCreator(

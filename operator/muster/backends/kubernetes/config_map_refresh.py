@@ -37,7 +37,7 @@ async def _refresh_config_map(
 
 
 async def _refresh_agent_config_map(job: Job, processes: tuple[ProcessFacts, ...], children: Children) -> None:
-    name = children.pod_settings.agent_config_map
+    name = children.agent_config_maps.name
     if any(_lacks_config_map(process, name) for process in processes):
         children.agent_config_maps.expect_missing(job.metadata.namespace)
     await children.agent_config_maps.make(job)

@@ -74,6 +74,14 @@ LeaseName = Annotated[
     str, typer.Option(metavar="NAME", help="The name of the Lease, and the prefix of the Secret's name.")
 ]
 
+ShardText = Annotated[
+    str,
+    typer.Option(
+        metavar="INDEX/COUNT",
+        help="Run one of COUNT parts of the jobs, counted from 0. Each has its own Lease and leader (docs/scale.md).",
+    ),
+]
+
 
 def operator(
     *,
@@ -92,6 +100,7 @@ def operator(
     metrics_port: MetricsPort = None,
     lease_namespace: LeaseNamespace = None,
     lease_name: LeaseName = "muster",
+    shard: ShardText = "0/1",
     config: ConfigFile = None,
     log_format: Annotated[str, typer.Option(metavar="plain|json", help="The format of log lines.")] = "plain",
 ) -> None:
@@ -110,6 +119,7 @@ def operator(
         images=ImageOptions(agent_image, storage_image, operator_process.read_pull_policy(pull_policy)),
         lease_namespace=lease_namespace,
         lease_name=lease_name,
+        shard=operator_process.read_shard(shard),
         webhook=None if webhook_port is None else WebhookOptions(webhook_port, webhook_address),
         metrics_port=metrics_port,
     )

@@ -16,6 +16,7 @@ from muster.controller.replica import OperatorOptions
 from muster.controller.serve import serve
 from muster.controller.startup import StartupError
 from muster.controller.trust.trust import TrustError
+from muster.core.shard import MAX_SHARDS, Shard
 from muster.objects.kubernetes.errors import ApiError
 
 FAILED = 1
@@ -64,6 +65,14 @@ def read_pull_policy(text: str) -> str:
     if text not in ("", "Always", "IfNotPresent", "Never"):
         raise BadInput(f"--pull-policy {text}: expected Always, IfNotPresent or Never")
     return text
+
+
+def read_shard(text: str) -> Shard:
+    """Parse the value of `--shard`. Raises `BadInput`."""
+    index, separator, count = text.partition("/")
+    if separator and index.isdecimal() and count.isdecimal() and int(index) < int(count) <= MAX_SHARDS:
+        return Shard(int(index), int(count))
+    raise BadInput(f"--shard {text}: expected INDEX/COUNT such as 0/2, with INDEX < COUNT <= {MAX_SHARDS}")
 
 
 def read_addresses(texts: Sequence[str]) -> tuple[str, ...]:

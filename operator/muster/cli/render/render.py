@@ -64,7 +64,7 @@ def render_text(job: Job, archive: bytes, config: OperatorConfig | None = None) 
         job_text,
         to_yaml(dict(render_service(applied_job))),
         _format_config_map(render_config_map(applied_job, plan)),
-        _format_agent_config_map(render_agent_config_map(applied_job, archive), archive),
+        _format_agent_config_map(render_agent_config_map(applied_job, pod_settings.agent_config_map, archive), archive),
     ]
     group = render_pod_group(applied_job)
     if group is not None:

@@ -98,13 +98,14 @@ class JobController:
     """Reconciles one job.
 
     `on_deleted` is called with the job's uid when the resource no longer exists, `on_waiting` when the job has to wait
-    for memory.
+    for memory, and `on_other_shard` when another shard has written the job's first status.
     """
 
     source: InitVar[Object]
     dependencies: JobControllerDependencies
     on_deleted: Callable[[str], None]
     on_waiting: Callable[[str], None]
+    on_other_shard: Callable[[str], None]
     _task: asyncio.Task[None] | None = None
     _is_reconciling: bool = False
     _is_stopping: bool = False
@@ -194,6 +195,9 @@ class JobController:
     async def _reconcile(self) -> Requeue:
         dependencies, status_writer = self.dependencies, self._status_writer
         resource = status_writer.begin_reconcile()
+        if not dependencies.status_writer.shard.has_job(resource.uid, resource.status_fields):
+            self.on_other_shard(resource.uid)
+            return Requeue(None, is_over=True)
         # Kubernetes deletes the job's objects: create none. A backend has to stop a training job outside the cluster.
         if resource.is_terminating:
             if resource.finalizing_backend is None:

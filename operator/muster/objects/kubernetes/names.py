@@ -12,6 +12,9 @@ JOB_LABEL = "muster.dev/job"
 NODE_LABEL = "muster.dev/node"
 REPLACEMENT_LABEL = "muster.dev/replacement"
 
+SHARD_LABEL = "muster.dev/shard"
+"""The label of pods whose job does not belong to the operator's first shard."""
+
 SPEC_HASH_ANNOTATION = "muster.dev/spec-hash"
 """The hash of the fields from which a pod was rendered."""
 
@@ -52,9 +55,9 @@ def build_children_name(job_name: str) -> str:
     return f"{job_name}-muster"
 
 
-def build_agent_name(archive: bytes) -> str:
-    """Return the name of the ConfigMap with this archive of the agent."""
-    return f"muster-agent-{hashlib.sha256(archive).hexdigest()[:_HASH_DIGITS]}"
+def build_agent_name(archive: bytes, shard_suffix: str = "") -> str:
+    """Return the name of the ConfigMap with this archive of the agent, which each shard of the operator creates."""
+    return f"muster-agent-{hashlib.sha256(archive).hexdigest()[:_HASH_DIGITS]}{shard_suffix}"
 
 
 def build_host_name(node: int) -> str:

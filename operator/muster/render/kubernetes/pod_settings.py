@@ -10,7 +10,7 @@ class PodSettings:
     `agent_config_map` is the name of the ConfigMap with the agent in each namespace.
     `agent_image` contains the agent's Python, `storage_image` the tools for S3 transfers; "" if unknown.
     `pull_policy` applies to both; "" for Kubernetes' default. `s3_endpoint` is the URL of an S3-compatible service, ""
-    for Amazon S3.
+    for Amazon S3. `shard` is the operator's shard that creates the pods.
     """
 
     cluster_domain: str
@@ -20,3 +20,4 @@ class PodSettings:
     pull_policy: str = ""
     storage_image: str = ""
     s3_endpoint: str = ""
+    shard: int = 0

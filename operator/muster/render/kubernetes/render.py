@@ -11,7 +11,6 @@ from muster.objects.kubernetes.names import (
     ARCHIVE_KEY,
     PLAN_KEY,
     STORAGE_KEY,
-    build_agent_name,
     build_children_name,
 )
 from muster.render.kubernetes.base_patches import make_job_labels, make_owner_reference
@@ -60,15 +59,15 @@ def render_config_map(job: Job, plan: Plan) -> Object:
     return {**_make_type_and_metadata(CONFIG_MAPS, job), "data": data}
 
 
-def render_agent_config_map(job: Job, archive: bytes) -> Object:
-    """Return the ConfigMap with the agent, which all pods of the namespace mount. It belongs to `job`.
+def render_agent_config_map(job: Job, name: str, archive: bytes) -> Object:
+    """Return the ConfigMap `name` with the agent, which all pods of the namespace mount. It belongs to `job`.
 
     It is immutable, so that the kubelets need not watch it.
     """
     return {
         **_make_type(CONFIG_MAPS),
         "metadata": {
-            "name": build_agent_name(archive),
+            "name": name,
             "namespace": job.metadata.namespace,
             "labels": {"app.kubernetes.io/managed-by": "muster"},
             "ownerReferences": [make_owner_reference(job)],

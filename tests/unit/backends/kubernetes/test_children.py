@@ -9,7 +9,7 @@ from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Metadata
-from muster.objects.kubernetes.names import build_children_name, build_pod_name
+from muster.objects.kubernetes.names import build_agent_name, build_children_name, build_pod_name
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes.devices import resolve_procs_per_node
 from muster.render.kubernetes.render import (
@@ -80,15 +80,13 @@ def test_the_config_map_contains_the_plan() -> None:
 
 
 def test_all_jobs_of_a_namespace_share_the_agents_config_map() -> None:
-    job = cluster_job()
-    result = render_agent_config_map(job, b"agent")
-    other = job.model_copy(update={"metadata": job.metadata.model_copy(update={"name": "bert", "uid": "other"})})
+    result = render_agent_config_map(cluster_job(), build_agent_name(b"agent"), b"agent")
     assert base64.b64decode(str(read_mapping(result["binaryData"])["agent.pyz"])) == b"agent"
     assert result["immutable"] is True
     metadata = read_mapping(result["metadata"])
-    assert metadata["name"] == read_mapping(render_agent_config_map(other, b"agent")["metadata"])["name"]
-    assert metadata["name"] != read_mapping(render_agent_config_map(job, b"new agent")["metadata"])["name"]
     assert (metadata["namespace"], metadata["ownerReferences"]) == ("team", [OWNER])
+    assert metadata["name"] == build_agent_name(b"agent") != build_agent_name(b"new agent")
+    assert build_agent_name(b"agent", "-1") == f"{build_agent_name(b'agent')}-1"
 
 
 @pytest.mark.parametrize(

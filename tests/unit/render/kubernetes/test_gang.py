@@ -176,7 +176,9 @@ GROUP_PATH = "/apis/scheduling.volcano.sh/v1beta1/namespaces/team/podgroups/vit-
 
 
 def children(client: Client) -> Children:
-    return Children(client, SETTING, AgentConfigMaps(client, {UID}.__contains__), lambda: "PEM")
+    return Children(
+        client, SETTING, AgentConfigMaps(client, SETTING.agent_config_map, {UID}.__contains__), lambda: "PEM"
+    )
 
 
 async def test_the_group_is_made_and_kept_current(tmp_path: Path) -> None:
