@@ -82,7 +82,11 @@ tenancy:
 {{- /* The names of an object of each shard, as a JSON list: with "muster-collector", [muster-collector, muster-collector-1]. */ -}}
 {{- define "muster.shardNames" -}}
 {{- $names := list -}}
-{{- range $shard := until (int .count) }}{{ $names = append $names (printf "%s%s%s" $.prefix (include "muster.suffix" $shard) $.suffix) }}{{ end -}}
+{{- range $shard := until (int .count) }}
+{{- range $ending := $.endings | default (list "") }}
+{{- $names = append $names (printf "%s%s%s" $.prefix (include "muster.suffix" $shard) $ending) }}
+{{- end }}
+{{- end }}
 {{- toJson $names -}}
 {{- end }}
 

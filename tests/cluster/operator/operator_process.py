@@ -47,8 +47,8 @@ class OperatorProcess:
     """One replica. It runs the jobs of `namespace`, which also has its Lease, and of `more`; it logs to `log`.
 
     `config` is its configuration file, `environment` its additional variables, `storage_image` the image that copies
-    jobs' files, `options` its additional options. It runs the jobs of `shard`. Pods find the leader by the Service of the namespace, as with the
-    chart.
+    jobs' files, `options` its additional options. It runs the jobs of `shard`. Pods find the leader by the Service of
+    the namespace, as with the chart.
     """
 
     kubectl: Kubectl

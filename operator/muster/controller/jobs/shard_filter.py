@@ -33,8 +33,9 @@ class ShardFilter:
             return
         self._logged_uids.add(identity.uid)
         _log.warning(
-            "%s/%s is not reconciled: it belongs to shard %d, and there are %d shards; set at least %d, or delete it",
-            *(identity.namespace, identity.name, missing, self.shard.count, missing + 1),
+            "%s/%s is not reconciled: it belongs to shard %d of an earlier configuration: set shards to at least %d, "
+            "or delete the job",
+            *(identity.namespace, identity.name, missing, missing + 1),
         )
 
 
