@@ -72,6 +72,10 @@ storage:
 tenancy:
 {{ toYaml . }}
 {{- end }}
+{{- with .Values.disruptions.taints }}
+disruptions:
+  taints: {{ toJson . }}
+{{- end }}
 {{- end }}
 
 {{- /* The end of the names of a shard's objects. The first shard has none. */ -}}

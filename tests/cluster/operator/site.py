@@ -51,7 +51,7 @@ def new_site(cluster: Cluster, name: str, folder: Path, shards: int = 1) -> Iter
         for each in (namespace, second):
             kubectl("create", "namespace", each)
             kubectl.wait("create", "serviceaccount/default", f"--namespace={each}")
-        rights = account(kubectl, Helm(cluster.kubeconfig), namespace, folder, (second,), shards)
+        rights = account(kubectl, Helm(cluster.kubeconfig), namespace, folder, (second,), shards=shards)
         with replicas(kubectl, rights, namespace, folder, (second,), shards) as operators:
             yield Site(kubectl, namespace, second, operators)
     finally:
