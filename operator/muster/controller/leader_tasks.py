@@ -107,17 +107,14 @@ class LeaderTasks:
         backends, watch_gap = dependencies.make_backends(LeaderTerm(self._leader_term, self.wake)), asyncio.Event()
         events = EventPoster(dependencies.client, dependencies.identity, dependencies.clock, random.random)
         controller_dependencies = self._make_controller_dependencies(backends, events)
-        forget_job = partial(_forget_job, backends)
-        shard_filter = ShardFilter(dependencies.shard)
+        forget_job, shard_filter = partial(_forget_job, backends), ShardFilter(dependencies.shard)
         jobs = self._jobs = Jobs(controller_dependencies, events.post_missed, forget_job, watch_gap.set, shard_filter)
         changes = ChangeQueue(controller_dependencies.processor, jobs.handle_change)
         client, namespaces, job_memory = dependencies.client, dependencies.namespaces, self._job_memory
         missed_deletions = MissedDeletionFinder(
             client, namespaces, lambda: (*jobs.get_resources(), *job_memory.get_loaded_jobs()), jobs.remove, watch_gap
         )
-        resources = self._resources = ResourceWatch(
-            namespaces, job_memory, changes.put, time.monotonic, random.random, shard_filter.has_job
-        )
+        resources = self._resources = self._make_resource_watch(changes, shard_filter)
         resources.start()
         supervised_tasks = (
             _start_supervised("the search for deleted jobs", missed_deletions.run),
@@ -140,6 +137,10 @@ class LeaderTasks:
             dependencies.collector.step_down(None)
             # Agents report again in a later term.
             dependencies.store.clear()
+
+    def _make_resource_watch(self, changes: ChangeQueue, shard_filter: ShardFilter) -> ResourceWatch:
+        namespaces, is_own = self._dependencies.namespaces, shard_filter.has_job
+        return ResourceWatch(namespaces, self._job_memory, changes.put, time.monotonic, random.random, is_own)
 
     async def _maintain_endpoints(self) -> None:
         dependencies = self._dependencies

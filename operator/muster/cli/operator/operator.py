@@ -13,7 +13,7 @@ from muster.cli.errors import BadInput, format_os_error
 from muster.cli.garbage_collection import resume_collections
 from muster.cli.operator.log import LogFormat, start_log
 from muster.clients.kubernetes.access import NoCluster
-from muster.controller.replica import OperatorOptions
+from muster.controller.options import OperatorOptions
 from muster.controller.serve import serve
 from muster.controller.startup import StartupError
 from muster.controller.trust.trust import TrustError
@@ -25,12 +25,13 @@ FAILED = 1
 _log = logging.getLogger(__name__)
 
 
-def run_operator(options: OperatorOptions, log_format: LogFormat) -> int:
+def run_operator(options: OperatorOptions, config_file: str | None, log_format: str) -> int:
     """Run until a signal arrives; return the exit code. Raises `BadInput` for invalid options."""
     resume_collections()
-    start_log(log_format)
+    configured = apply_config_file(options, config_file)
+    start_log(read_log_format(log_format))
     try:
-        serve(options)
+        serve(configured)
     except NoCluster as problem:
         raise BadInput(str(problem)) from None
     except (StartupError, TrustError, ApiError) as problem:

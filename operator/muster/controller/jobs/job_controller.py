@@ -13,7 +13,6 @@ from muster.api.backends import BackendName
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.api.timestamps import parse_timestamp
 from muster.backends.base import ClusterBackend, Requeue
 from muster.clients.kubernetes.backoff import backoff_seconds
 from muster.collector.store import RankStore
@@ -28,11 +27,10 @@ from muster.controller.status.writer import (
     StatusWriter,
     StatusWriterDependencies,
 )
-from muster.core.members import has_fixed_members
-from muster.core.reports.check import JobShape
+from muster.core.reports.job_shape import make_job_shape
 from muster.core.status.refused_status import make_refused_status
 from muster.core.status.unreadable_status import make_unreadable_status
-from muster.core.world import count_nodes_with_spares, get_procs_per_node
+from muster.core.world import count_nodes_with_spares
 from muster.engine.reconcile import reconcile
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import Object
@@ -242,19 +240,8 @@ class JobController:
 
     def _register_agents(self, job: Job) -> None:
         """Accept reports of the job's agents; new reports wake this controller."""
-        metadata = job.metadata
-        created_at = parse_timestamp(metadata.creation_timestamp)
-        shape = JobShape(
-            metadata.uid,
-            count_nodes_with_spares(job),
-            get_procs_per_node(job),
-            created_at,
-            self.resource.namespace,
-            has_fixed_ranks=has_fixed_members(job),
-            agents=job.spec.nodes + job.spec.spares,
-        )
-        self.dependencies.store.register_job(shape)
-        change_event = self.dependencies.store.get_change_event(metadata.uid)
+        self.dependencies.store.register_job(make_job_shape(job, self.resource.namespace))
+        change_event = self.dependencies.store.get_change_event(job.metadata.uid)
         if change_event is not self._change_event:
             # This reconcile handles the reports that have already arrived.
             self._change_event = change_event
