@@ -88,7 +88,7 @@ FIGURES = {
 
 def round_up(value: float) -> float:
     """Return a round number that is not smaller, for the end of an axis."""
-    unit = 10 ** math.floor(math.log10(value))
+    unit: float = 10.0 ** math.floor(math.log10(value))
     return next(factor * unit for factor in (1, 2, 4, 5, 8, 10) if factor * unit >= value)
 
 
