@@ -1,0 +1,96 @@
+"""Measures the time from a failure until the job's status says so."""
+
+import asyncio
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from scaling.api import Request
+from scaling.job_watch import is_failed, shows_failure
+from scaling.muster_site import PREFIX, MusterSite
+from scaling.workloads import RANKS
+
+PAUSE_SECONDS = 0.5
+"""The time between two failures of an idle operator: it has completed the end of the last job."""
+
+START_SECONDS, END_SECONDS = 180.0, 90.0
+
+
+def summarise(seconds: Sequence[float]) -> dict[str, float]:
+    """Return percentiles."""
+    ordered = sorted(seconds)
+
+    def find(fraction: float) -> float:
+        return round(ordered[max(0, math.ceil(fraction * len(ordered)) - 1)], 3)
+
+    return {"samples": len(ordered), "p50": find(0.5), "p90": find(0.9), "p99": find(0.99), "max": find(1.0)}
+
+
+def make_names(count: int) -> list[str]:
+    """Return names of jobs."""
+    return [f"{PREFIX}{number}" for number in range(count)]
+
+
+async def measure_ranks(site: MusterSite, jobs: int, pods: int, *, pause: float | None) -> dict[str, Any]:
+    """Let one rank of each job fail: all at once, or one job after the other with a pause."""
+    names = make_names(jobs)
+    await site.start(names, pods, START_SECONDS)
+    await asyncio.sleep(5.0)
+    ranks = [(f"{name}-{number % pods}-0", number % RANKS) for number, name in enumerate(names)]
+    batches = [[number] for number in range(jobs)] if pause is not None else [list(range(jobs))]
+    said, final = [], []
+    before = site.measure_cpu()
+    for batch in batches:
+        shown = [asyncio.create_task(site.jobs.wait(names[number], shows_failure)) for number in batch]
+        failed = [asyncio.create_task(site.jobs.wait(names[number], is_failed)) for number in batch]
+        at = await site.get_agents().fail([ranks[number] for number in batch])
+        async with asyncio.timeout(END_SECONDS):
+            said += [seen - start for seen, start in zip(await asyncio.gather(*shown), at, strict=True)]
+            final += [seen - start for seen, start in zip(await asyncio.gather(*failed), at, strict=True)]
+        await asyncio.sleep(pause or 0.0)
+    after = site.measure_cpu()
+    return {
+        "jobs": jobs,
+        "pods": pods,
+        "pause": pause,
+        "status_seconds": summarise(said),
+        "failed_seconds": summarise(final),
+        "cpu_seconds": {name: round(after[name] - before[name], 2) for name in after},
+        "messages": sorted({site.jobs.statuses[name]["message"][:150] for name in names})[:3],
+    }
+
+
+async def measure_pods(site: MusterSite, jobs: int, pods: int, *, pause: float | None) -> dict[str, Any]:
+    """Let one pod of each job fail without a report of an agent: all at once, or one job after the other."""
+    names = make_names(jobs)
+    await site.apply(names, pods)
+    async with asyncio.timeout(START_SECONDS):
+        await site.pods.wait_for(jobs * pods)
+    await asyncio.sleep(5.0)
+    said, final = [], []
+    batches = [[name] for name in names] if pause is not None else [names]
+    for batch in batches:
+        shown = [asyncio.create_task(site.jobs.wait(name, shows_failure)) for name in batch]
+        failed = [asyncio.create_task(site.jobs.wait(name, is_failed)) for name in batch]
+        start = time.monotonic()
+        await site.api.send_all([_make_failure(site.namespace, f"{name}-1-0") for name in batch])
+        async with asyncio.timeout(END_SECONDS):
+            said += [seen - start for seen in await asyncio.gather(*shown)]
+            final += [seen - start for seen in await asyncio.gather(*failed)]
+        await asyncio.sleep(pause or 0.0)
+    return {
+        "jobs": jobs,
+        "pods": pods,
+        "pause": pause,
+        "status_seconds": summarise(said),
+        "failed_seconds": summarise(final),
+        "messages": sorted({site.jobs.statuses[name]["message"][:150] for name in names})[:3],
+    }
+
+
+def _make_failure(namespace: str, pod: str) -> Request:
+    state = {"terminated": {"exitCode": 1, "reason": "Error"}}
+    container = {"name": "trainer", "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": state}
+    body = {"status": {"phase": "Failed", "containerStatuses": [container]}}
+    return Request("PATCH", f"/api/v1/namespaces/{namespace}/pods/{pod}/status", body)
