@@ -32,7 +32,6 @@ from scaling import control_plane, failures, nodes
 from scaling.api import Request, connect
 from scaling.control_plane import ControlPlane
 from scaling.muster_site import MusterSite, run_site
-from scaling.run import profile
 
 Part = Callable[[MusterSite, argparse.Namespace], Awaitable[dict[str, Any]]]
 
@@ -75,12 +74,8 @@ async def measure(cluster: ControlPlane, options: argparse.Namespace) -> None:
             [Request("POST", "/api/v1/nodes", nodes.build_node(number)) for number in range(options.nodes)]
         )
     for part in options.parts:
-        async with run_site(cluster, part, with_agents=part not in WITHOUT_AGENTS) as site:
-            if options.profile:
-                with profile(site.operator.pids[0], options.profile / f"{part}.txt"):
-                    result = await PARTS[part](site, options)
-            else:
-                result = await PARTS[part](site, options)
+        async with run_site(cluster, part, options.profile, with_agents=part not in WITHOUT_AGENTS) as site:
+            result = await PARTS[part](site, options)
             agents = None if site.agents is None else await site.agents.request(do="count")
             refusals = [line for line in site.operator.said.splitlines() if "refused" in line][-5:]
         print(json.dumps({"part": part, **result, "agents": agents, "refusals": refusals}), flush=True)

@@ -44,12 +44,15 @@ async def measure_ranks(site: MusterSite, jobs: int, pods: int, *, pause: float 
     for batch in batches:
         shown = [asyncio.create_task(site.jobs.wait(names[number], shows_failure)) for number in batch]
         failed = [asyncio.create_task(site.jobs.wait(names[number], is_failed)) for number in batch]
-        at = await site.get_agents().fail([ranks[number] for number in batch])
-        async with asyncio.timeout(END_SECONDS):
-            said += [seen - start for seen, start in zip(await asyncio.gather(*shown), at, strict=True)]
-            final += [seen - start for seen, start in zip(await asyncio.gather(*failed), at, strict=True)]
+        with site.profile():
+            at = await site.get_agents().fail([ranks[number] for number in batch])
+            print("FAILED AT", min(at), max(at), time.monotonic())
+            async with asyncio.timeout(END_SECONDS):
+                said += [seen - start for seen, start in zip(await asyncio.gather(*shown), at, strict=True)]
+                final += [seen - start for seen, start in zip(await asyncio.gather(*failed), at, strict=True)]
         await asyncio.sleep(pause or 0.0)
     after = site.measure_cpu()
+    open("/tmp/load_trace.log","w").write(site.operator.said)
     return {
         "jobs": jobs,
         "pods": pods,
@@ -68,17 +71,20 @@ async def measure_pods(site: MusterSite, jobs: int, pods: int, *, pause: float |
     async with asyncio.timeout(START_SECONDS):
         await site.pods.wait_for(jobs * pods)
     await asyncio.sleep(5.0)
-    said, final = [], []
+    said = []
     batches = [[name] for name in names] if pause is not None else [names]
+    ends = []
     for batch in batches:
         shown = [asyncio.create_task(site.jobs.wait(name, shows_failure)) for name in batch]
-        failed = [asyncio.create_task(site.jobs.wait(name, is_failed)) for name in batch]
         start = time.monotonic()
-        await site.api.send_all([_make_failure(site.namespace, f"{name}-1-0") for name in batch])
-        async with asyncio.timeout(END_SECONDS):
-            said += [seen - start for seen in await asyncio.gather(*shown)]
-            final += [seen - start for seen in await asyncio.gather(*failed)]
+        ends += [asyncio.create_task(_wait_for_end(site, name, start)) for name in batch]
+        with site.profile():
+            await site.api.send_all([_make_failure(site.namespace, f"{name}-1-0") for name in batch])
+            async with asyncio.timeout(END_SECONDS):
+                said += [seen - start for seen in await asyncio.gather(*shown)]
         await asyncio.sleep(pause or 0.0)
+    async with asyncio.timeout(END_SECONDS):
+        final = await asyncio.gather(*ends)
     return {
         "jobs": jobs,
         "pods": pods,
@@ -87,6 +93,10 @@ async def measure_pods(site: MusterSite, jobs: int, pods: int, *, pause: float |
         "failed_seconds": summarise(final),
         "messages": sorted({site.jobs.statuses[name]["message"][:150] for name in names})[:3],
     }
+
+
+async def _wait_for_end(site: MusterSite, name: str, start: float) -> float:
+    return await site.jobs.wait(name, is_failed) - start
 
 
 def _make_failure(namespace: str, pod: str) -> Request:

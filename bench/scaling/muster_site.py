@@ -6,8 +6,9 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from cluster.helm import Helm
@@ -17,7 +18,7 @@ from scaling import control_plane, usage
 from scaling.api import Api, PodTimes, Request, connect
 from scaling.control_plane import ControlPlane
 from scaling.job_watch import JobWatch, all_ranks_run
-from scaling.run import make_namespace
+from scaling.run import make_namespace, profile
 from scaling.workloads import make_muster_job
 
 CONTROLLER_QPS, CONTROLLER_BURST = 500, 1000
@@ -59,6 +60,7 @@ class MusterSite:
     jobs: JobWatch
     pods: PodTimes
     pids: dict[str, tuple[int, ...]]
+    profiles: Path | None
 
     @property
     def operator(self) -> OperatorProcess:
@@ -70,6 +72,12 @@ class MusterSite:
         if self.agents is None:
             raise RuntimeError("this site has no agents")
         return self.agents
+
+    def profile(self) -> AbstractContextManager[None]:
+        """Record the operator's stacks in the `with` block, if the user requests profiles."""
+        if self.profiles is None:
+            return nullcontext()
+        return profile(self.operator.pids[0], self.profiles / f"{self.namespace}.txt")
 
     async def apply(self, names: Sequence[str], pods: int, **spec: object) -> float:
         """Create jobs of `pods` nodes. Return when the first request was sent."""
@@ -98,8 +106,10 @@ class MusterSite:
 
 
 @asynccontextmanager
-async def run_site(cluster: ControlPlane, namespace: str, *, with_agents: bool) -> AsyncIterator[MusterSite]:
-    """Run the operator in a new namespace, until the part of the benchmark ends."""
+async def run_site(
+    cluster: ControlPlane, namespace: str, profiles: Path | None, *, with_agents: bool
+) -> AsyncIterator[MusterSite]:
+    """Run the operator in a new namespace, until the part of the benchmark ends. `profiles` is a folder or None."""
     state = cluster.site.state
     folder = state.folder / namespace
     folder.mkdir()
@@ -119,7 +129,7 @@ async def run_site(cluster: ControlPlane, namespace: str, *, with_agents: bool) 
         pids[controllers.name] = (controllers.process.pid,)
         async with asyncio.TaskGroup() as group:
             watches = [group.create_task(each.watch(api, namespace)) for each in (jobs, pods)]
-            yield MusterSite(cluster, api, namespace, operators, agents, jobs, pods, pids)
+            yield MusterSite(cluster, api, namespace, operators, agents, jobs, pods, pids, profiles)
             for watch in watches:
                 watch.cancel()
 

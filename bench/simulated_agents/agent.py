@@ -139,7 +139,7 @@ class Agent:
         self._site = site
         self._channels = tuple(Channel(site, identity.source, get_token) for _ in range(2))
         self._first_rank = 0
-        self._started_at = self._ended_at = 0.0
+        self._started_at = self._ended_at = self._failed_at = 0.0
         self._order: Order | None = None
         self._is_exiting = False
         self._changed = asyncio.Event()
@@ -164,10 +164,10 @@ class Agent:
 
     def fail(self, local_rank: int) -> float:
         """Let a rank fail now, and return the time (monotonic seconds)."""
-        self.failed_rank, self._ended_at = local_rank, time.monotonic()
+        self.failed_rank, self._failed_at = local_rank, time.monotonic()
         self._change(Activity.RANK_FAILED)
         self._change_later(self._site.timings.launcher, Activity.FAILED)
-        return self._ended_at
+        return self._failed_at
 
     async def _report(self) -> None:
         sequence, heartbeat = 0, FIRST_HEARTBEAT_SECONDS
@@ -211,12 +211,12 @@ class Agent:
             "address": identity.address,
             "started_age": running_for,
             "ended_age": now - self._ended_at,
+            "failed_age": now - self._failed_at,
             "step": 1 + int(running_for / STEP_SECONDS),
             "step_age": running_for % STEP_SECONDS,
             "first_step_age": running_for,
         }
-        failed_rank = self.failed_rank if self.activity in (Activity.RANK_FAILED, Activity.FAILED) else None
-        shape = Shape(identity.procs, identity.launcher, self.activity, failed_rank)
+        shape = Shape(identity.procs, identity.launcher, self.activity, self.failed_rank)
         return fill(shape, numbers, self._first_rank)
 
     async def _poll(self) -> None:
@@ -273,7 +273,7 @@ class Agent:
         self.activity = activity
         if activity is Activity.RUNNING:
             self._started_at = time.monotonic()
-        if activity is Activity.STOPPED:
+        if activity in (Activity.STOPPED, Activity.FAILED):
             self._ended_at = time.monotonic()
         self._changed.set()
 

@@ -14,7 +14,13 @@ from muster_worker.contract.schema import AgentPhase, Launcher
 _NODE, _REPLACEMENT, _ATTEMPT, _SEQUENCE, _STEP = 900_000_001, 900_000_002, 900_000_003, 900_000_004, 900_000_005
 _FIRST_RANK = 900_100_000
 _NOW = 1_000_000.0
-_STARTED_AGE, _ENDED_AGE, _STEP_AGE, _FIRST_STEP_AGE = 100_001.5, 100_002.5, 100_003.5, 100_004.5
+_STARTED_AGE, _ENDED_AGE, _STEP_AGE, _FIRST_STEP_AGE, _FAILED_AGE = (
+    100_001.5,
+    100_002.5,
+    100_003.5,
+    100_004.5,
+    100_005.5,
+)
 
 FAILED_LINES = (
     "Traceback (most recent call last):",
@@ -86,6 +92,7 @@ def _build_template(shape: Shape) -> str:
         "ended_age": _ENDED_AGE,
         "step_age": _STEP_AGE,
         "first_step_age": _FIRST_STEP_AGE,
+        "failed_age": _FAILED_AGE,
     }
     for name, age in ages.items():
         text = text.replace(str(age), f"%({name}).4f")
@@ -127,7 +134,7 @@ def _make_record(shape: Shape, local: int) -> RankRecord:
         return record
     record = replace(record, pid=4000 + local, started_at=_NOW - _STARTED_AGE)
     if local == shape.failed_rank:
-        return replace(record, ended_at=_NOW - _ENDED_AGE, exit_code=1)
+        return replace(record, ended_at=_NOW - _FAILED_AGE, exit_code=1)
     if shape.activity in (Activity.STOPPED, Activity.FAILED):
         stopped = shape.activity is Activity.STOPPED
         return replace(record, ended_at=_NOW - _ENDED_AGE, signal=15, stopped=stopped)

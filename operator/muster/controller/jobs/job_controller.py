@@ -20,7 +20,6 @@ from muster.collector.store import RankStore
 from muster.controller.jobs.cpu_share import CpuShare
 from muster.controller.jobs.cpu_time import MeteredCoroutine
 from muster.controller.jobs.processor_queue import ProcessorQueue
-from muster.controller.jobs.rank_states import hash_rank_states
 from muster.controller.status.writer import (
     JobNotFound,
     NotLeading,
@@ -157,6 +156,7 @@ class JobController:
     async def _reconcile_once(self) -> _Delay | None:
         """Reconcile once and handle failures. Return None if the job needs no other reconcile."""
         self._change_event.clear()
+        self.dependencies.store.clear_state_change(self.resource.uid)
         self._is_urgent = False
         work = self.dependencies.measure(self._reconcile)
         meter = MeteredCoroutine(work, self.dependencies.processor, self.resource.namespace)
@@ -218,12 +218,10 @@ class JobController:
             self._register_agents(job)
         backend = dependencies.backends[job.spec.backend].for_job(resource, status_writer)
         result = await reconcile(job, resource.status, backend, status_writer, dependencies.clock())
-        requeue_times = (result.requeue_at, status_writer.progress_due_at)
-        requeue_at = min((at for at in requeue_times if at is not None), default=None)
-        is_over = result.is_over and requeue_at is None
+        is_over = result.is_over and result.requeue_at is None and status_writer.progress_due_at is None
         if is_over:
             dependencies.store.remove_job(resource.uid)
-        return Requeue(requeue_at, is_over)
+        return Requeue(result.requeue_at, is_over)
 
     def _apply_defaults(self, resource: Resource) -> Job | InvalidResource:
         if isinstance(resource.job, InvalidResource):
@@ -257,29 +255,39 @@ class JobController:
 
     async def _wait_for_change(self, delay: _Delay) -> None:
         await self._limit_rate(delay.seconds)
-        timeout = None if delay.requeue_at is None else max(0.0, delay.requeue_at - self.dependencies.clock())
+        while not self._has_urgent_change():
+            times = (delay.requeue_at, self._status_writer.progress_due_at)
+            due_at = min((at for at in times if at is not None), default=None)
+            has_progress = await self._wait_for_event(due_at) or self._status_writer.progress_due_at is not None
+            self._change_event.clear()
+            now = self.dependencies.clock()
+            if self._has_urgent_change() or (delay.requeue_at is not None and now >= delay.requeue_at):
+                return
+            # Mere progress reconciles the job only when it may be written.
+            if has_progress and self._status_writer.plan_progress() <= now:
+                return
+
+    async def _wait_for_event(self, due_at: float | None) -> bool:
+        """Wait for an event until `due_at` (Unix seconds). Return whether there was one."""
+        timeout = None if due_at is None else max(0.0, due_at - self.dependencies.clock())
         try:
             async with asyncio.timeout(timeout):
                 await self._change_event.wait()
         except TimeoutError:
-            return
+            return False
+        return True
+
+    def _has_urgent_change(self) -> bool:
+        return self._is_urgent or self.dependencies.store.has_state_change(self.resource.uid)
 
     async def _limit_rate(self, seconds: float) -> None:
         """Sleep, but end a long sleep early when a rank's state has changed."""
-        states = self._hash_rank_states() if seconds > URGENCY_CHECK_SECONDS else 0
         while seconds > 0.0:
             slice_seconds = min(seconds, URGENCY_CHECK_SECONDS)
             await asyncio.sleep(slice_seconds)
             seconds -= slice_seconds
-            if seconds <= 0.0:
+            if self._has_urgent_change():
                 return
-            if self._is_urgent or (self._change_event.is_set() and self._hash_rank_states() != states):
-                return
-
-    def _hash_rank_states(self) -> int:
-        job = self.resource.job
-        nodes = 0 if isinstance(job, InvalidResource) else count_nodes_with_spares(job)
-        return hash_rank_states(self.dependencies.store.get_agent(self.resource.uid, node) for node in range(nodes))
 
     def _next_backoff(self, error: ApiError | None) -> float:
         """Count a failure, and return the seconds until the retry."""

@@ -6,9 +6,18 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+ITERATION_SECONDS = 0.004
+"""The expected processor time of the steps that run in one iteration of the event loop. At least one step runs.
+
+An iteration also handles all reports that have arrived. With one step each, the reconciles of a hundred jobs, which
+wait for several responses, would take seconds.
+"""
+
+_ESTIMATE_WEIGHT = 0.1
+
 
 class ProcessorQueue:
-    """Lets one step of one reconcile run at a time. Between two steps, the event loop runs its other tasks.
+    """Lets a few steps of reconciles run at a time. Then the event loop runs its other tasks.
 
     It uses start-time fair queuing: an idle namespace does not save time. `clock` returns the
     thread's processor time in seconds.
@@ -19,7 +28,8 @@ class ProcessorQueue:
         self._tickets: dict[str, deque[asyncio.Future[None]]] = {}
         self._used_seconds: dict[str, float] = {}
         self._virtual_time = 0.0
-        self._granted_ticket: asyncio.Future[None] | None = None
+        self._granted_tickets: dict[asyncio.Future[None], float] = {}
+        self._step_seconds = ITERATION_SECONDS
         self._is_scheduled = False
 
     def acquire(self, namespace: str) -> asyncio.Future[None]:
@@ -37,22 +47,26 @@ class ProcessorQueue:
 
     def release(self, ticket: asyncio.Future[None], namespace: str, seconds: float) -> None:
         """Release a ticket, after a step that used `seconds` of processor time."""
-        self._used_seconds[namespace] = max(self._virtual_time, self._used_seconds.get(namespace, 0.0)) + seconds
-        if ticket is self._granted_ticket:
-            self._granted_ticket = None
-        else:
+        estimate = self._granted_tickets.pop(ticket, None)
+        if estimate is None:
             ticket.cancel()
+            estimate = 0.0
+        else:
+            self._step_seconds += _ESTIMATE_WEIGHT * (seconds - self._step_seconds)
+        used_seconds = max(self._virtual_time, self._used_seconds.get(namespace, 0.0))
+        self._used_seconds[namespace] = used_seconds + seconds - estimate
         self._schedule()
 
     def _schedule(self) -> None:
-        if self._granted_ticket is None and not self._is_scheduled:
+        if not self._granted_tickets and not self._is_scheduled:
             self._is_scheduled = True
             # Let other ready tasks of the loop run first.
             asyncio.get_running_loop().call_soon(self._grant)
 
     def _grant(self) -> None:
         self._is_scheduled = False
-        while self._tickets and self._granted_ticket is None:
+        estimate, remaining = self._step_seconds, ITERATION_SECONDS
+        while self._tickets and (remaining >= estimate or not self._granted_tickets):
             namespace = min(self._tickets, key=self._used_seconds.__getitem__)
             tickets = self._tickets[namespace]
             ticket = tickets.popleft()
@@ -60,9 +74,11 @@ class ProcessorQueue:
                 del self._tickets[namespace]
             if not ticket.done():
                 self._virtual_time = self._used_seconds[namespace]
-                self._granted_ticket = ticket
+                self._used_seconds[namespace] += estimate
+                self._granted_tickets[ticket] = estimate
+                remaining -= estimate
                 ticket.set_result(None)
-        if self._granted_ticket is None:
+        if not self._granted_tickets:
             # No namespace waits: forget the used time of all.
             self._used_seconds.clear()
             self._virtual_time = 0.0

@@ -110,6 +110,11 @@ class StatusWriter:
         await self._write(status, serialise_status(status), is_urgent=self._is_significant(status))
         self._check_lease()
 
+    def plan_progress(self) -> float:
+        """Return when progress may be written. Call this again then: the time may be that of the next decision."""
+        self._is_due()
+        return self._dependencies.clock() if self.progress_due_at is None else self.progress_due_at
+
     async def write_now(self, status: Status) -> None:
         """Write the status, also progress. The caller may act afterwards. Raises the errors of `write`."""
         await self._write(status, serialise_status(status), is_urgent=True)
