@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from scaling import usage
 from scaling.api import Request
 from scaling.job_watch import is_failed, shows_failure
 from scaling.muster_site import PREFIX, MusterSite
@@ -40,26 +41,26 @@ async def measure_ranks(site: MusterSite, jobs: int, pods: int, *, pause: float 
     ranks = [(f"{name}-{number % pods}-0", number % RANKS) for number, name in enumerate(names)]
     batches = [[number] for number in range(jobs)] if pause is not None else [list(range(jobs))]
     said, final = [], []
-    before = site.measure_cpu()
+    cpu = [site.measure_cpu()]
     for batch in batches:
         shown = [asyncio.create_task(site.jobs.wait(names[number], shows_failure)) for number in batch]
         failed = [asyncio.create_task(site.jobs.wait(names[number], is_failed)) for number in batch]
         with site.profile():
             at = await site.get_agents().fail([ranks[number] for number in batch])
-            print("FAILED AT", min(at), max(at), time.monotonic())
             async with asyncio.timeout(END_SECONDS):
                 said += [seen - start for seen, start in zip(await asyncio.gather(*shown), at, strict=True)]
+                cpu.append(site.measure_cpu())
                 final += [seen - start for seen, start in zip(await asyncio.gather(*failed), at, strict=True)]
         await asyncio.sleep(pause or 0.0)
-    after = site.measure_cpu()
-    open("/tmp/load_trace.log","w").write(site.operator.said)
+    cpu.append(site.measure_cpu())
     return {
         "jobs": jobs,
         "pods": pods,
         "pause": pause,
         "status_seconds": summarise(said),
         "failed_seconds": summarise(final),
-        "cpu_seconds": {name: round(after[name] - before[name], 2) for name in after},
+        "cpu_seconds": usage.compute_differences(cpu[0], cpu[-1]),
+        "cpu_seconds_until_status": usage.compute_differences(cpu[0], cpu[1]),
         "messages": sorted({site.jobs.statuses[name]["message"][:150] for name in names})[:3],
     }
 

@@ -102,7 +102,9 @@ class MusterSite:
         pids = {**self.pids, "operator": self.operator.pids}
         if self.agents is not None:
             pids["agents"] = (self.agents.process.pid,)
-        return {**{name: usage.measure_cpu_seconds(each) for name, each in pids.items()}, "client": time.process_time()}
+        used = {**{name: usage.measure_cpu_seconds(each) for name, each in pids.items()}, "client": time.process_time()}
+        # Other programs of this machine distort the measurement.
+        return {**used, "others": usage.measure_machine_cpu_seconds() - sum(used.values())}
 
 
 @asynccontextmanager

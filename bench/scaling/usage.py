@@ -79,6 +79,13 @@ def measure_cpu_seconds(pids: Iterable[int]) -> float:
     return ticks / _TICKS
 
 
+def measure_machine_cpu_seconds() -> float:
+    """Return the CPU time that all processes of the machine have used."""
+    fields = Path("/proc/stat").read_text(encoding="utf-8").splitlines()[0].split()
+    user, nice, system, _, _, irq, softirq = map(int, fields[1:8])
+    return (user + nice + system + irq + softirq) / _TICKS
+
+
 def measure_peak_mib(pids: Iterable[int]) -> float:
     """Return the sum of the processes' peak resident memory."""
     total = 0

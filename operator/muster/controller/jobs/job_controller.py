@@ -40,6 +40,12 @@ from muster.objects.kubernetes.resource import Resource
 MIN_DELAY_SECONDS = 0.02
 """The minimum delay between two reconciles, so that one handles all reports that arrive together."""
 
+LOAD_FACTOR = 10.0
+"""The minimum delay is also this multiple of the time that a step waits for its turn.
+
+So if hundreds of jobs fail at once, the first reconcile of each is before the others of the same job.
+"""
+
 URGENCY_CHECK_SECONDS = 0.5
 """During a long delay, check for changed rank states at this interval: the status shows them within a second."""
 
@@ -155,9 +161,6 @@ class JobController:
 
     async def _reconcile_once(self) -> _Delay | None:
         """Reconcile once and handle failures. Return None if the job needs no other reconcile."""
-        self._change_event.clear()
-        self.dependencies.store.clear_state_change(self.resource.uid)
-        self._is_urgent = False
         work = self.dependencies.measure(self._reconcile)
         meter = MeteredCoroutine(work, self.dependencies.processor, self.resource.namespace)
         self._is_reconciling = True
@@ -183,7 +186,8 @@ class JobController:
         else:
             self._failures = 0
             self._logged_failure_kinds.clear()
-            delay = max(MIN_DELAY_SECONDS, self._share.get_delay(meter.seconds, self.dependencies.clock()))
+            min_delay = max(MIN_DELAY_SECONDS, LOAD_FACTOR * self.dependencies.processor.mean_wait_seconds)
+            delay = max(min_delay, self._share.get_delay(meter.seconds, self.dependencies.clock()))
             return None if requeue.is_over else _Delay(delay, requeue.at)
         finally:
             self._is_reconciling = False
@@ -193,6 +197,10 @@ class JobController:
 
     async def _reconcile(self) -> Requeue:
         dependencies, status_writer = self.dependencies, self._status_writer
+        # Not before the first step has got its turn: this reconcile also handles the events until now.
+        self._change_event.clear()
+        dependencies.store.clear_state_change(self.resource.uid)
+        self._is_urgent = False
         resource = status_writer.begin_reconcile()
         # Kubernetes deletes the job's objects: create none. A backend has to stop a training job outside the cluster.
         if resource.is_terminating:

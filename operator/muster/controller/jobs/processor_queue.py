@@ -14,18 +14,20 @@ wait for several responses, would take seconds.
 """
 
 _ESTIMATE_WEIGHT = 0.1
+_WAIT_WEIGHT = 0.02
 
 
 class ProcessorQueue:
     """Lets a few steps of reconciles run at a time. Then the event loop runs its other tasks.
 
     It uses start-time fair queuing: an idle namespace does not save time. `clock` returns the
-    thread's processor time in seconds.
+    thread's processor time in seconds. `mean_wait_seconds` is how long recent steps have waited for their turn.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
-        self._tickets: dict[str, deque[asyncio.Future[None]]] = {}
+        self.mean_wait_seconds = 0.0
+        self._tickets: dict[str, deque[tuple[asyncio.Future[None], float]]] = {}
         self._used_seconds: dict[str, float] = {}
         self._virtual_time = 0.0
         self._granted_tickets: dict[asyncio.Future[None], float] = {}
@@ -37,11 +39,12 @@ class ProcessorQueue:
 
         Call `release` after the step, or instead of it.
         """
-        ticket = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        ticket = loop.create_future()
         if namespace not in self._tickets:
             self._tickets[namespace] = deque()
             self._used_seconds[namespace] = max(self._virtual_time, self._used_seconds.get(namespace, 0.0))
-        self._tickets[namespace].append(ticket)
+        self._tickets[namespace].append((ticket, loop.time()))
         self._schedule()
         return ticket
 
@@ -65,14 +68,16 @@ class ProcessorQueue:
 
     def _grant(self) -> None:
         self._is_scheduled = False
+        now = asyncio.get_running_loop().time()
         estimate, remaining = self._step_seconds, ITERATION_SECONDS
         while self._tickets and (remaining >= estimate or not self._granted_tickets):
             namespace = min(self._tickets, key=self._used_seconds.__getitem__)
             tickets = self._tickets[namespace]
-            ticket = tickets.popleft()
+            ticket, acquired_at = tickets.popleft()
             if not tickets:
                 del self._tickets[namespace]
             if not ticket.done():
+                self.mean_wait_seconds += _WAIT_WEIGHT * (now - acquired_at - self.mean_wait_seconds)
                 self._virtual_time = self._used_seconds[namespace]
                 self._used_seconds[namespace] += estimate
                 self._granted_tickets[ticket] = estimate
