@@ -6,7 +6,11 @@ Each part runs the operator as a process in a namespace of its own, and prints o
 
 - `failures`: a rank fails, in one job after the other; the time until the job's status says so;
 - `failures-at-once`: a rank of each of `--jobs` jobs fails at the same time;
-- `failed-pods`, `failed-pods-at-once`: the same with a pod that fails before its agent has reported.
+- `failed-pods`, `failed-pods-at-once`: the same with a pod that fails before its agent has reported;
+- `restarts`: the start of one job of `--job-pods` pods, and its restarts in place: a rank fails, and all ranks of the
+  next attempt start in the same pods;
+- `steady`: `--jobs` jobs run for `--seconds`. Then the operator is killed and starts again, and two standby replicas
+  take over: from a leader that ends on SIGTERM, and from one that is killed.
 
 The control plane is that of bench/scale.py. `simulated_agents` is a process with the agents of all pods: they speak the
 shipped protocol over TLS, with tokens that the API server issues, at the shipped pace, but run no ranks. It shares the
@@ -28,7 +32,7 @@ from cluster.programs import KUBERNETES
 from cluster.shared import Kubectl
 from muster.api.crd import format_crd_yaml
 from muster.distribution import version
-from scaling import control_plane, failures, nodes
+from scaling import control_plane, failures, nodes, restarts, steady
 from scaling.api import Request, connect
 from scaling.control_plane import ControlPlane
 from scaling.muster_site import MusterSite, run_site
@@ -58,11 +62,23 @@ async def measure_failed_pods_at_once(site: MusterSite, options: argparse.Namesp
     return await failures.measure_pods(site, options.jobs, options.pods, pause=None)
 
 
+async def measure_restarts(site: MusterSite, options: argparse.Namespace) -> dict[str, Any]:
+    """Measure the start of one large job, and its restarts in place."""
+    return await restarts.measure(site, options.job_pods, options.restarts)
+
+
+async def measure_steady(site: MusterSite, options: argparse.Namespace) -> dict[str, Any]:
+    """Measure an operator with many running jobs, and its restart."""
+    return await steady.measure(site, options.jobs, options.pods, options.seconds)
+
+
 PARTS: dict[str, Part] = {
     "failures": measure_failures,
     "failures-at-once": measure_failures_at_once,
     "failed-pods": measure_failed_pods,
     "failed-pods-at-once": measure_failed_pods_at_once,
+    "restarts": measure_restarts,
+    "steady": measure_steady,
 }
 WITHOUT_AGENTS = ("failed-pods", "failed-pods-at-once")
 
@@ -87,6 +103,9 @@ def main() -> None:
     parser.add_argument("parts", nargs="+", choices=PARTS)
     parser.add_argument("--jobs", type=int, default=100, help="how many jobs at once")
     parser.add_argument("--pods", type=int, default=10, help="the pods of each job")
+    parser.add_argument("--job-pods", type=int, default=512, help="the pods of the large job of `restarts`")
+    parser.add_argument("--restarts", type=int, default=3, help="how often it restarts")
+    parser.add_argument("--seconds", type=float, default=300.0, help="how long `steady` measures")
     parser.add_argument("--nodes", type=int, default=nodes.NODES, help="simulated Kubernetes nodes")
     parser.add_argument("--profile", type=Path, metavar="FOLDER", help="where py-spy writes the operator's stacks")
     options = parser.parse_args()

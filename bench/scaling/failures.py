@@ -49,8 +49,9 @@ async def measure_ranks(site: MusterSite, jobs: int, pods: int, *, pause: float 
             at = await site.get_agents().fail([ranks[number] for number in batch])
             async with asyncio.timeout(END_SECONDS):
                 said += [seen - start for seen, start in zip(await asyncio.gather(*shown), at, strict=True)]
-                cpu.append(site.measure_cpu())
-                final += [seen - start for seen, start in zip(await asyncio.gather(*failed), at, strict=True)]
+        cpu.append(site.measure_cpu())
+        async with asyncio.timeout(END_SECONDS):
+            final += [seen - start for seen, start in zip(await asyncio.gather(*failed), at, strict=True)]
         await asyncio.sleep(pause or 0.0)
     cpu.append(site.measure_cpu())
     return {

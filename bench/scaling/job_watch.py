@@ -15,9 +15,10 @@ Condition = Callable[[Any], bool]
 
 @dataclass
 class JobWatch:
-    """The newest status of each job, and the waiters for a status."""
+    """The newest status of each job, and the waiters for a status. `phases` has each job's phases since it was cleared."""
 
     statuses: dict[str, Any] = field(default_factory=dict)
+    phases: dict[str, set[str]] = field(default_factory=dict)
     changes: int = 0
     _waiters: dict[str, list[tuple[Condition, asyncio.Future[float]]]] = field(default_factory=dict)
 
@@ -47,6 +48,7 @@ class JobWatch:
     def _record(self, job: Any) -> None:
         now, name, status = time.monotonic(), job["metadata"]["name"], job.get("status", {})
         self.statuses[name] = status
+        self.phases.setdefault(name, set()).add(status.get("phase", ""))
         self.changes += 1
         remaining = []
         for condition, future in self._waiters.pop(name, ()):

@@ -47,6 +47,14 @@ class AgentsProcess:
         times: list[float] = await self.request(do="fail", ranks=ranks)
         return times
 
+    async def wait_until_running(self, agents: int, *, attempt: int, seconds: float) -> float:
+        """Wait until all ranks of this number of agents run in an attempt. Return the time."""
+        answer = await self.request(do="wait_until_running", agents=agents, attempt=attempt, seconds=seconds)
+        if answer["running"] < agents:
+            raise RuntimeError(f"attempt {attempt}: the ranks of only {answer['running']} agents run")
+        at: float = answer["at"]
+        return at
+
 
 @dataclass(frozen=True)
 class MusterSite:

@@ -11,6 +11,7 @@ It reads requests from standard input and answers each with a line, both as JSON
 
 - `{"do": "fail", "ranks": [[POD, LOCAL_RANK], ...]}` lets ranks fail now; the answer has their times;
 - `{"do": "count"}` returns the number of agents, of their exchanges and of errors;
+- `{"do": "wait_until_running", "agents": N, "attempt": N, "seconds": S}` waits until all ranks of N agents run;
 - `{"do": "wait_for_contact", "since": TIME}` waits until the collector has answered each agent since then.
 
 All times are monotonic seconds, which all processes of a machine share.
@@ -40,6 +41,8 @@ async def answer(request: Any, agents: dict[str, Agent], counters: Counters) -> 
             return [agents[pod].fail(local_rank) for pod, local_rank in request["ranks"]]
         case "count":
             return count(agents, counters)
+        case "wait_until_running":
+            return await wait_until_running(agents, request)
         case "wait_for_contact":
             return await wait_for_contact(agents, request["since"], request["seconds"])
     raise ValueError(f"unknown request: {request}")
@@ -56,6 +59,16 @@ def count(agents: dict[str, Agent], counters: Counters) -> dict[str, Any]:
         "errors": counters.errors,
         "cpu_seconds": time.process_time(),
     }
+
+
+async def wait_until_running(agents: dict[str, Agent], request: Any) -> dict[str, Any]:
+    """Wait until the ranks of all agents run. Return when the last ones started."""
+    deadline = time.monotonic() + request["seconds"]
+    while True:
+        running = [agent for agent in agents.values() if agent.runs and agent.attempt == request["attempt"]]
+        if len(running) >= request["agents"] or time.monotonic() >= deadline:
+            return {"running": len(running), "at": max((agent.started_at for agent in running), default=0.0)}
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def wait_for_contact(agents: dict[str, Agent], since: float, seconds: float) -> dict[str, Any]:

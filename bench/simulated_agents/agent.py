@@ -139,7 +139,7 @@ class Agent:
         self._site = site
         self._channels = tuple(Channel(site, identity.source, get_token) for _ in range(2))
         self._first_rank = 0
-        self._started_at = self._ended_at = self._failed_at = 0.0
+        self.started_at = self._ended_at = self._failed_at = 0.0
         self._order: Order | None = None
         self._is_exiting = False
         self._changed = asyncio.Event()
@@ -201,7 +201,7 @@ class Agent:
             return sequence, activity, _decode_answer(response.body).heartbeat_seconds
 
     def _build_report(self, sequence: int, now: float) -> bytes:
-        identity, running_for = self.identity, now - self._started_at
+        identity, running_for = self.identity, now - self.started_at
         numbers: dict[str, int | float | str] = {
             "job_uid": identity.job_uid,
             "node": identity.node,
@@ -272,7 +272,7 @@ class Agent:
     def _change(self, activity: Activity) -> None:
         self.activity = activity
         if activity is Activity.RUNNING:
-            self._started_at = time.monotonic()
+            self.started_at = time.monotonic()
         if activity in (Activity.STOPPED, Activity.FAILED):
             self._ended_at = time.monotonic()
         self._changed.set()

@@ -20,6 +20,7 @@ from muster.collector.store import RankStore
 from muster.controller.jobs.cpu_share import CpuShare
 from muster.controller.jobs.cpu_time import MeteredCoroutine
 from muster.controller.jobs.processor_queue import ProcessorQueue
+from muster.controller.jobs.reconcile_delay import MIN_DELAY_SECONDS, ReconcileDelay, make_delay
 from muster.controller.status.writer import (
     JobNotFound,
     NotLeading,
@@ -36,18 +37,6 @@ from muster.engine.reconcile import reconcile
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.resource import Resource
-
-MIN_DELAY_SECONDS = 0.02
-"""The minimum delay between two reconciles, so that one handles all reports that arrive together."""
-
-LOAD_FACTOR = 10.0
-"""The minimum delay is also this multiple of the time that a step waits for its turn.
-
-So if hundreds of jobs fail at once, the first reconcile of each is before the others of the same job.
-"""
-
-URGENCY_CHECK_SECONDS = 0.5
-"""During a long delay, check for changed rank states at this interval: the status shows them within a second."""
 
 NOT_LEADING_RETRY_SECONDS = 0.5
 """The delay before a retry if this process doesn't hold the Lease."""
@@ -88,14 +77,6 @@ class JobControllerDependencies:
     processor: ProcessorQueue
     jitter: Callable[[], float]
     measure: Callable[[Reconcile], Coroutine[Any, Any, Requeue]] = run_unmeasured
-
-
-@dataclass(frozen=True)
-class _Delay:
-    """When the next reconcile starts: after `seconds` at the earliest, and at `requeue_at` even without an event."""
-
-    seconds: float
-    requeue_at: float | None
 
 
 @dataclass
@@ -159,7 +140,7 @@ class JobController:
         finally:
             self._task = None
 
-    async def _reconcile_once(self) -> _Delay | None:
+    async def _reconcile_once(self) -> ReconcileDelay | None:
         """Reconcile once and handle failures. Return None if the job needs no other reconcile."""
         work = self.dependencies.measure(self._reconcile)
         meter = MeteredCoroutine(work, self.dependencies.processor, self.resource.namespace)
@@ -170,10 +151,10 @@ class JobController:
             self.on_deleted(self.resource.uid)
             return None
         except ResourceChanged:
-            return _Delay(MIN_DELAY_SECONDS, self.dependencies.clock())
+            return self._retry_after(MIN_DELAY_SECONDS)
         except NotLeading:
             # Soon, this process either renews the Lease or stops this controller.
-            return _Delay(NOT_LEADING_RETRY_SECONDS, self.dependencies.clock())
+            return self._retry_after(NOT_LEADING_RETRY_SECONDS)
         except UnreadableStatus as problem:
             self._log_once(str(problem), str(problem))
             return None
@@ -186,14 +167,19 @@ class JobController:
         else:
             self._failures = 0
             self._logged_failure_kinds.clear()
-            min_delay = max(MIN_DELAY_SECONDS, LOAD_FACTOR * self.dependencies.processor.mean_wait_seconds)
-            delay = max(min_delay, self._share.get_delay(meter.seconds, self.dependencies.clock()))
-            return None if requeue.is_over else _Delay(delay, requeue.at)
+            return None if requeue.is_over else self._make_delay(meter.seconds, requeue.at)
         finally:
             self._is_reconciling = False
         if not self._is_stopping:
             await asyncio.sleep(seconds)
-        return _Delay(0.0, self.dependencies.clock())
+        return self._retry_after(0.0)
+
+    def _make_delay(self, used_seconds: float, requeue_at: float | None) -> ReconcileDelay:
+        share_seconds = self._share.get_delay(used_seconds, self.dependencies.clock())
+        return make_delay(share_seconds, used_seconds, self.dependencies.processor.mean_wait_seconds, requeue_at)
+
+    def _retry_after(self, seconds: float) -> ReconcileDelay:
+        return ReconcileDelay(seconds, seconds, self.dependencies.clock())
 
     async def _reconcile(self) -> Requeue:
         dependencies, status_writer = self.dependencies, self._status_writer
@@ -261,8 +247,8 @@ class JobController:
             # This reconcile handles the reports that have already arrived.
             self._change_event = change_event
 
-    async def _wait_for_change(self, delay: _Delay) -> None:
-        await self._limit_rate(delay.seconds)
+    async def _wait_for_change(self, delay: ReconcileDelay) -> None:
+        await delay.wait(self.dependencies.clock(), self._has_urgent_change)
         while not self._has_urgent_change():
             times = (delay.requeue_at, self._status_writer.progress_due_at)
             due_at = min((at for at in times if at is not None), default=None)
@@ -287,15 +273,6 @@ class JobController:
 
     def _has_urgent_change(self) -> bool:
         return self._is_urgent or self.dependencies.store.has_state_change(self.resource.uid)
-
-    async def _limit_rate(self, seconds: float) -> None:
-        """Sleep, but end a long sleep early when a rank's state has changed."""
-        while seconds > 0.0:
-            slice_seconds = min(seconds, URGENCY_CHECK_SECONDS)
-            await asyncio.sleep(slice_seconds)
-            seconds -= slice_seconds
-            if self._has_urgent_change():
-                return
 
     def _next_backoff(self, error: ApiError | None) -> float:
         """Count a failure, and return the seconds until the retry."""

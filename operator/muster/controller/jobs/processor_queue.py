@@ -7,11 +7,16 @@ from collections import deque
 from collections.abc import Callable
 
 ITERATION_SECONDS = 0.004
-"""The expected processor time of the steps that run in one iteration of the event loop. At least one step runs.
+"""The expected processor time of the steps that run in one iteration of the event loop. At least one step runs."""
 
-An iteration also handles all reports that have arrived. With one step each, the reconciles of a hundred jobs, which
-wait for several responses, would take seconds.
+MAX_ITERATION_SECONDS = 0.03
+"""The limit of this time if the loop's other tasks take longer: the steps may use twice their time.
+
+An iteration handles all requests that have arrived. If hundreds of agents report at once, only a few steps would run
+in a second.
 """
+
+_OTHERS_FACTOR = 2.0
 
 _ESTIMATE_WEIGHT = 0.1
 _WAIT_WEIGHT = 0.02
@@ -33,6 +38,7 @@ class ProcessorQueue:
         self._granted_tickets: dict[asyncio.Future[None], float] = {}
         self._step_seconds = ITERATION_SECONDS
         self._is_scheduled = False
+        self._released_at: float | None = None
 
     def acquire(self, namespace: str) -> asyncio.Future[None]:
         """Return a ticket: a future that is done when the caller may run a step.
@@ -58,6 +64,8 @@ class ProcessorQueue:
             self._step_seconds += _ESTIMATE_WEIGHT * (seconds - self._step_seconds)
         used_seconds = max(self._virtual_time, self._used_seconds.get(namespace, 0.0))
         self._used_seconds[namespace] = used_seconds + seconds - estimate
+        if not self._granted_tickets:
+            self._released_at = asyncio.get_running_loop().time() if self._tickets else None
         self._schedule()
 
     def _schedule(self) -> None:
@@ -69,7 +77,10 @@ class ProcessorQueue:
     def _grant(self) -> None:
         self._is_scheduled = False
         now = asyncio.get_running_loop().time()
-        estimate, remaining = self._step_seconds, ITERATION_SECONDS
+        # If steps have been waiting since the last ones ended, other tasks have used this time.
+        others_seconds = 0.0 if self._released_at is None else now - self._released_at
+        remaining = min(MAX_ITERATION_SECONDS, max(ITERATION_SECONDS, _OTHERS_FACTOR * others_seconds))
+        estimate = self._step_seconds
         while self._tickets and (remaining >= estimate or not self._granted_tickets):
             namespace = min(self._tickets, key=self._used_seconds.__getitem__)
             tickets = self._tickets[namespace]
