@@ -109,7 +109,11 @@ class Installer:
         with contextlib.ExitStack() as stack:
             kubectl("create", "namespace", jobs)
             stack.callback(kubectl, "delete", "namespace", jobs, "--wait=false")
-            values: Values = {"namespaces": [jobs], "webhook": {"enabled": True}}
+            values: Values = {
+                "namespaces": [jobs],
+                "webhook": {"enabled": True},
+                "disruptions": {"taints": ["karpenter.sh/disrupted"]},
+            }
             release = stack.enter_context(installed(self._cluster, kubectl, helm, values))
             # The objects of an earlier installation are deleted with it.
             self._open = stack.pop_all()

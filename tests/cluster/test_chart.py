@@ -42,6 +42,7 @@ EVERYTHING: Values = {
     "userRoles": False,
     "networkPolicy": {"enabled": True, "hostNetworkCIDRs": ["10.0.0.0/16"]},
     "webhook": {"enabled": True, "port": 9444},
+    "disruptions": {"taints": ["karpenter.sh/disrupted"]},
     "metrics": {"port": 8082, "alerts": {"enabled": True}, "podMonitor": {"enabled": True}},
     "serviceAccount": {"annotations": {"a": "b"}},
     "resources": {"limits": {"memory": "2Gi"}},

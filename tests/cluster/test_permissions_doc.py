@@ -13,6 +13,7 @@ OPTIONS: dict[str, Values] = {
     "`queues.volcano`": {"queues": {"volcano": True}},
     "`queues.coscheduling`": {"queues": {"coscheduling": True}},
     "`gitSecrets`": {"gitSecrets": [{"namespace": "team", "names": ["git-token"]}]},
+    "`disruptions.taints`": {"disruptions": {"taints": ["karpenter.sh/disrupted"]}},
     "`webhook.enabled`": {"webhook": {"enabled": True}},
 }
 ROW = re.compile(

@@ -18,6 +18,7 @@ from muster.core.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.peers import select_peers
 from muster.render.agent_archive import build_agent_archive
 from muster_worker.contract import schema, wire
+from muster_worker.contract.mpi import Mpi
 from muster_worker.contract.schema import (
     AgentPhase,
     Channel,
@@ -25,7 +26,6 @@ from muster_worker.contract.schema import (
     CommandKind,
     Launcher,
     Metric,
-    Mpi,
     Peer,
     Plan,
     Report,

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from muster.api.document import JSON
-from muster.api.schema import Schema, build_spec_schema, build_status_schema
+from muster.api.schema import Schema, build_spec_schema
+from muster.api.status_schema import build_status_schema
 
 PAGES = {
     "spec": """\

@@ -72,6 +72,10 @@ storage:
 tenancy:
 {{ toYaml . }}
 {{- end }}
+{{- with .Values.disruptions.taints }}
+disruptions:
+  taints: {{ toJson . }}
+{{- end }}
 {{- end }}
 
 {{- define "muster.account" -}}

@@ -7,7 +7,8 @@ import yaml
 from muster.api.backends import BACKENDS
 from muster.api.changes import ENDED_MESSAGE, IMMUTABLE_MESSAGE, build_active_job_rule, build_ended_job_rule
 from muster.api.names import API_VERSION, GROUP, KIND, NAME_MESSAGE, PLURAL, SHORT_NAME, VERSION
-from muster.api.schema import Schema, build_spec_schema, build_status_schema
+from muster.api.schema import Schema, build_spec_schema
+from muster.api.status_schema import build_status_schema
 
 _COLUMNS: tuple[tuple[str, str, str, str, int], ...] = (
     ("Backend", "string", ".spec.backend", f"The backend that runs the job: {' or '.join(BACKENDS)}.", 0),

@@ -1,4 +1,4 @@
-"""Convert pydantic's JSON schema to the structural OpenAPI schema of a CRD, and look up fields in it."""
+"""Convert pydantic's JSON schema to the structural OpenAPI schema of a CRD, and look up the spec's fields in it."""
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -8,7 +8,6 @@ from pydantic import BaseModel
 from muster.api.document import JSON, FieldPath
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Spec
-from muster.api.status.status import Status
 from muster.api.validation.all_rules import RULES
 
 Schema = dict[str, JSON]
@@ -23,7 +22,7 @@ _LIST_KEYS = {"env": "name", "metrics": "name", "inputs": "name", "conditions": 
 @lru_cache
 def build_spec_schema() -> Schema:
     """Return the schema of `spec`, with the rules that CEL can express."""
-    schema = _convert_model(Spec)
+    schema = convert_model(Spec)
     for rule in RULES:
         for path in rule.schema_paths if rule.cel is not None else ():
             target = _find_subschema(schema, path)
@@ -31,12 +30,6 @@ def build_spec_schema() -> Schema:
             if isinstance(rules, list):
                 rules.append({"rule": rule.cel, "message": rule.message})
     return schema
-
-
-@lru_cache
-def build_status_schema() -> Schema:
-    """Return the schema of `status`."""
-    return _remove_defaults(_convert_model(Status))
 
 
 def find_schema(path: FieldPath) -> Schema | None:
@@ -57,19 +50,8 @@ def list_field_names(path: FieldPath) -> list[str]:
     return list(read_mapping((find_schema(path) or {}).get("properties")))
 
 
-def _remove_defaults(schema: Schema) -> Schema:
-    """Remove the defaults: in the status, a missing field means that its value is unknown."""
-    result = {key: value for key, value in schema.items() if key != "default"}
-    for name in ("items", "additionalProperties"):
-        if name in schema:
-            result[name] = _remove_defaults(read_mapping(schema[name]))
-    if "properties" in schema:
-        fields = read_mapping(schema["properties"])
-        result["properties"] = {key: _remove_defaults(read_mapping(field)) for key, field in fields.items()}
-    return result
-
-
-def _convert_model(model: type[BaseModel]) -> Schema:
+def convert_model(model: type[BaseModel]) -> Schema:
+    """Return the schema of a model, without references, titles and unions."""
     source = model.model_json_schema(by_alias=True, mode="validation")
     return _convert(source, read_mapping(source.get("$defs")), "")
 

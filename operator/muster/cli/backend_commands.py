@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from muster.api.config.operator import OperatorConfig
 from muster.api.document import Document
 from muster.api.spec.job import Job
 from muster.cli.explain.explanation import Explanation
+
+if TYPE_CHECKING:
+    from muster.api.config.operator import OperatorConfig
 
 
 @dataclass(frozen=True)

@@ -107,9 +107,11 @@ def run(
 ) -> None:
     """Run a job on this machine. The exit code is 0 only if the job completes."""
     from muster.cli.errors import BadInput
+    from muster.cli.garbage_collection import resume_collections
     from muster.cli.options import RunOptions, read_inputs, read_output
     from muster.cli.run.run import run_job
 
+    resume_collections()
     options = RunOptions(
         file=file,
         inputs=read_inputs(inputs or ()),
@@ -191,7 +193,7 @@ def crd() -> None:
 @app.command()
 def ranks(*, job: Name, namespace: Namespace = None) -> None:
     """Show every rank of a job on a cluster. On a terminal, update the ranks until the job has ended."""
-    from muster.cli.jobs.cluster import JobReference
+    from muster.cli.jobs.job_reference import JobReference
     from muster.cli.jobs.ranks import show_ranks
 
     raise typer.Exit(show_ranks(JobReference(job, namespace)))
@@ -211,7 +213,7 @@ def logs(
     ] = None,
 ) -> None:
     """Print the output of the ranks of a job on a cluster, with the rank before each line."""
-    from muster.cli.jobs.cluster import JobReference
+    from muster.cli.jobs.job_reference import JobReference
     from muster.cli.jobs.logs import LogSelection, follow_logs, show_logs
 
     selection = LogSelection(frozenset(rank or ()), tail)
@@ -229,7 +231,7 @@ def stacks(
     ] = None,
 ) -> None:
     """Print the stacks of the ranks of a job on a cluster that hang, from the agents' logs."""
-    from muster.cli.jobs.cluster import JobReference
+    from muster.cli.jobs.job_reference import JobReference
     from muster.cli.jobs.stacks import show_stacks
 
     raise typer.Exit(show_stacks(JobReference(job, namespace), frozenset(rank or ())))
@@ -246,7 +248,7 @@ def wait(
     ] = None,
 ) -> None:
     """Wait until a job on a cluster has ended. The exit code is 0 only if the job completes."""
-    from muster.cli.jobs.cluster import JobReference
+    from muster.cli.jobs.job_reference import JobReference
     from muster.cli.jobs.wait import wait_for_job
 
     raise typer.Exit(wait_for_job(JobReference(job, namespace), timeout))
@@ -255,7 +257,7 @@ def wait(
 @app.command()
 def suspend(*, job: Name, namespace: Namespace = None, no_wait: NoWait = False, timeout: Timeout = None) -> None:
     """Stop the ranks of a job on a cluster, delete its pods, and wait until it is suspended."""
-    from muster.cli.jobs.cluster import JobReference
+    from muster.cli.jobs.job_reference import JobReference
     from muster.cli.jobs.requests import WaitOptions, suspend_job
 
     raise typer.Exit(suspend_job(JobReference(job, namespace), WaitOptions(not no_wait, timeout)))
@@ -264,7 +266,7 @@ def suspend(*, job: Name, namespace: Namespace = None, no_wait: NoWait = False, 
 @app.command()
 def resume(*, job: Name, namespace: Namespace = None, no_wait: NoWait = False, timeout: Timeout = None) -> None:
     """Start a suspended job on a cluster, and wait until all its ranks run."""
-    from muster.cli.jobs.cluster import JobReference
+    from muster.cli.jobs.job_reference import JobReference
     from muster.cli.jobs.requests import WaitOptions, resume_job
 
     raise typer.Exit(resume_job(JobReference(job, namespace), WaitOptions(not no_wait, timeout)))
@@ -273,7 +275,7 @@ def resume(*, job: Name, namespace: Namespace = None, no_wait: NoWait = False, t
 @app.command()
 def restart(*, job: Name, namespace: Namespace = None, no_wait: NoWait = False, timeout: Timeout = None) -> None:
     """Stop the ranks of a job on a cluster, start them again in the same pods, and wait until all run."""
-    from muster.cli.jobs.cluster import JobReference
+    from muster.cli.jobs.job_reference import JobReference
     from muster.cli.jobs.requests import WaitOptions, restart_job
 
     raise typer.Exit(restart_job(JobReference(job, namespace), WaitOptions(not no_wait, timeout)))

@@ -1,10 +1,13 @@
-"""Read the operator's configuration from the file of the option `--config`."""
+"""Read the operator's configuration from the file of the option `--config`.
+
+Most commands run without the option, so the functions import what a configuration needs when there is one.
+"""
+# ruff: noqa: PLC0415 - see above
 
 from __future__ import annotations
 
-from muster.api.config import tenancy
-from muster.api.config.operator import OperatorConfig, read_config
-from muster.api.config.pools import resolve_pool
+from typing import TYPE_CHECKING
+
 from muster.api.document import Document
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
@@ -12,11 +15,16 @@ from muster.api.yaml.load import NotReadable, decode_documents
 from muster.cli.errors import BadInput
 from muster.cli.job_source import get_source_name, read_source
 
+if TYPE_CHECKING:
+    from muster.api.config.operator import OperatorConfig
+
 
 def read_config_file(file: str | None) -> OperatorConfig | None:
     """Read the configuration; return None if `file` is None. Raises `BadInput` with the problem and its line."""
     if file is None:
         return None
+    from muster.api.config.operator import OperatorConfig, read_config
+
     source = get_source_name(file)
     try:
         documents = decode_documents(read_source(file), source)
@@ -38,13 +46,20 @@ def apply_config(job: Job, config: OperatorConfig | None) -> Job:
     if config is None and pool is not None and pool.name is not None:
         message = f"found {pool.name}; this pool is in the operator's configuration: set its file with --config FILE"
         raise InvalidResource((FieldProblem("spec.nodePool.name", message),))
-    return job if config is None else resolve_pool(job, config.node_pools)
+    if config is None:
+        return job
+    from muster.api.config.pools import resolve_pool
+
+    return resolve_pool(job, config.node_pools)
 
 
 def check_with_config(job: Job, document: Document, config: OperatorConfig | None) -> None:
     """Raise `InvalidResource`, with lines, if the configuration lacks the pool or does not allow the job's fields."""
     if config is None:
         return
+    from muster.api.config import tenancy
+    from muster.api.config.pools import resolve_pool
+
     try:
         resolve_pool(job, config.node_pools)
     except InvalidResource as unknown:

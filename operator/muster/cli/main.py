@@ -6,6 +6,7 @@ import os
 import sys
 
 from muster.cli.errors import BadInput, format_os_error
+from muster.cli.garbage_collection import postpone_collections
 from muster.distribution import DISTRIBUTION
 
 FAILED = 1
@@ -19,6 +20,7 @@ _AWS_EXTRA = ("boto3", "botocore", "dulwich")
 def main() -> None:
     """Run the command and exit with its code: 2 for bad input, and 130 for Ctrl-C before a job starts."""
     try:
+        postpone_collections()
         _open_standard_streams()
         from muster.cli.commands import app  # noqa: PLC0415 - Ctrl-C during the import must not print a stack trace
 

@@ -30,7 +30,7 @@ def rerun(
 ) -> None:
     """Start the ranks of a job on a cluster again in the same pods, with edited code, and wait until all run."""
     from muster.cli.errors import BadInput
-    from muster.cli.jobs.cluster import JobReference
+    from muster.cli.jobs.job_reference import JobReference
     from muster.cli.jobs.requests import WaitOptions
     from muster.cli.jobs.rerun import rerun_job
 

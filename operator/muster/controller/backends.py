@@ -14,6 +14,7 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.backends.base import ClusterBackend
 from muster.backends.kubernetes.backend import KubernetesBackend
+from muster.backends.kubernetes.kube_node_taints import KubeNodeTaints
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.backends.node_jobs import NodeJobs
 from muster.clients.aws.client import Aws
@@ -43,6 +44,7 @@ class OperatorServices:
     seed: Callable[[], bytes]
     aws: Aws
     clock: Callable[[], float]
+    taints: KubeNodeTaints
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ def _make_kubernetes_jobs(services: OperatorServices, term: LeaderTerm) -> Clust
         services.ca_bundle,
         services.seed,
         services.clock,
+        services.taints,
     )
     return NodeJobs(nodes, term.number)
 

@@ -12,13 +12,11 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from muster.api.config.operator import OperatorConfig
-from muster.api.names import JOB_UID_LABEL
+from muster.backends.kubernetes.kube_node_taints import KubeNodeTaints
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.clients.aws.client import Aws
 from muster.clients.kubernetes.client import Client
 from muster.clients.kubernetes.election import POLL_SECONDS
-from muster.clients.kubernetes.informer import Informer
-from muster.clients.kubernetes.object_versions import NoObjectVersions
 from muster.collector.collector import Collector
 from muster.collector.server.refusal import RefusalReason
 from muster.collector.server.refusal_counter import log_refusals
@@ -36,13 +34,12 @@ from muster.controller.supervision import supervise
 from muster.controller.trust.ca_bundle import CaBundleUpdater
 from muster.controller.trust.collector_endpoints import CollectorEndpoints
 from muster.controller.trust.trust import TrustManager, TrustSettings
+from muster.controller.watch.informers import make_informers
 from muster.controller.webhook.connections import open_listening_socket
 from muster.controller.webhook.server import WebhookServer
 from muster.controller.webhook.webhook import Webhook
 from muster.distribution import version
 from muster.engine.steady_clock import create_steady_clock
-from muster.objects.kubernetes.pods import JOB_PODS
-from muster.objects.kubernetes.warnings import POD_WARNINGS
 from muster.render.kubernetes.pod_settings import PodSettings
 
 DEFAULT_COLLECTOR_URL = "https://muster-collector.{namespace}.svc:{port}"
@@ -115,13 +112,16 @@ class Replica:
         self._recorder = MetricsRecorder(self._clock, time.monotonic)
         self._store = RankStore()
         self._pods = PodIndex(self._handle_pod_change, self._clock)
-        self._informers = self._make_informers()
+        self._taints = KubeNodeTaints(self.options.config.disruptions.taints, self._handle_taints, self._clock)
+        self._informers = make_informers(self.client, self.options.namespaces, self._pods, self._taints)
 
     async def run(self) -> None:
         """Run the replica. Raises `StartupError`, and an `ExceptionGroup` if a component fails."""
         async with AsyncExitStack() as stack:
             self._start_health_checks(stack)
-            await check_cluster(self.client, self.options.namespaces, random.random)
+            await check_cluster(
+                self.client, self.options.namespaces, random.random, reads_nodes=bool(self._taints.keys)
+            )
             trust = TrustManager(self.client, self._make_trust_settings(), self._use_certificate, self._clock)
             await run_with_retries("the collector's certificates and the cluster's keys", trust.start, random.random)
             collector = await self._open_collector(stack, trust)
@@ -131,7 +131,7 @@ class Replica:
             dependencies = self._make_dependencies(trust, collector, aws)
             async with asyncio.TaskGroup() as tasks:
                 # A standby also watches pods, so that it can take over at once.
-                for name, informer in zip(("pods", "warnings"), self._informers, strict=True):
+                for name, informer in self._informers.items():
                     self._start_task(tasks, f"the watch of {name}", informer.run)
                 self._start_task(tasks, "the renewal of certificates", trust.run)
                 self._start_task(tasks, "the collector's leader status", lambda: self._publish_leader(collector))
@@ -155,20 +155,6 @@ class Replica:
         default = DEFAULT_COLLECTOR_URL.format(namespace=self._namespace, port=self.options.collector_port)
         return self.options.collector_url or default
 
-    def _make_informers(self) -> tuple[Informer, ...]:
-        namespaces = self.options.namespaces
-        return (
-            Informer(self.client, JOB_PODS, namespaces, self._pods.handle_change, labels=JOB_UID_LABEL),
-            Informer(
-                self.client,
-                POD_WARNINGS,
-                namespaces,
-                self._pods.handle_event,
-                fields="involvedObject.kind=Pod,type=Warning",
-                versions=NoObjectVersions,
-            ),
-        )
-
     def _make_trust_settings(self) -> TrustSettings:
         hosts = [urlsplit(self._collector_url).hostname or ""]
         if self.options.webhook is not None:
@@ -184,8 +170,8 @@ class Replica:
         readiness_checks = (
             HealthCheck("the operator is still starting", lambda: self._is_ready),
             HealthCheck(
-                "the list of pods is not complete yet",
-                lambda: all(informer.synced.is_set() for informer in self._informers),
+                "the lists of pods and Kubernetes nodes are not complete yet",
+                lambda: all(informer.synced.is_set() for informer in self._informers.values()),
             ),
         )
         self.election.start(liveness_checks, readiness_checks)
@@ -249,12 +235,13 @@ class Replica:
             s3_endpoint=config.storage.s3_endpoint or "",
         )
         services = OperatorServices(
-            client, config, self._pods, self._store, pod_settings, trust.get_ca_bundle, trust.get_seed, aws, self._clock
+            *(client, config, self._pods, self._store, pod_settings, trust.get_ca_bundle, trust.get_seed),
+            *(aws, self._clock, self._taints),
         )
         return LeaderDependencies(
             client=client,
             namespaces=self.options.namespaces,
-            informers=self._informers,
+            informers=tuple(self._informers.values()),
             store=self._store,
             collector=collector,
             endpoints=self._make_endpoints(),
@@ -298,3 +285,7 @@ class Replica:
     def _handle_pod_change(self, job_uid: str) -> None:
         if self._leader_tasks is not None:
             self._leader_tasks.wake(job_uid)
+
+    def _handle_taints(self, kube_node: str) -> None:
+        for job_uid in self._pods.find_jobs_on(kube_node):
+            self._handle_pod_change(job_uid)

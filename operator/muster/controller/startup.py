@@ -11,7 +11,7 @@ from typing import TypeVar
 from muster.clients.kubernetes.backoff import backoff_seconds
 from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import ApiError
-from muster.objects.kubernetes.kinds import EVENTS, JOBS, PODS, Kind
+from muster.objects.kubernetes.kinds import EVENTS, JOBS, NODES, PODS, Kind
 
 T = TypeVar("T")
 
@@ -48,8 +48,15 @@ async def run_with_retries(action: str, work: Callable[[], Awaitable[T]], jitter
         await asyncio.sleep(seconds)
 
 
-async def check_cluster(client: Client, namespaces: tuple[str, ...], jitter: Callable[[], float]) -> None:
-    """Wait for the CRD, and check the read permissions. Raises `StartupError` if one is missing."""
+async def check_cluster(
+    client: Client, namespaces: tuple[str, ...], jitter: Callable[[], float], *, reads_nodes: bool = False
+) -> None:
+    """Wait for the CRD, and check the read permissions. Raises `StartupError` if one is missing.
+
+    `reads_nodes` is set if the operator needs the permission to read Kubernetes nodes.
+    """
+    if reads_nodes:
+        await run_with_retries(f"listing {NODES.plural}", _list_request(client, NODES, None), jitter)
     for namespace in namespaces or (None,):
         await _wait_for_crd(client, namespace, jitter)
         for kind in (PODS, EVENTS):

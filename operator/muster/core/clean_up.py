@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from muster.api.spec.job import Job
 from muster.core.actions import Action, DeleteResource, KillNode, RemoveNode, RemoveSurplusPod
+from muster.core.disruption import remove_pods_that_will_end
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.gang_release import GangRelease
 from muster.core.outcome import Outcome, Verdict
@@ -42,8 +43,8 @@ def remove_pods_that_block_start(job: Job, facts: JobFacts, outcome: Outcome) ->
     # Release the nodes of an incomplete gang, so that other jobs can use them.
     if outcome.release is not None and outcome.release.is_in_progress:
         return _remove_released_pods(facts, outcome.release)
-    # Replace the pods of earlier attempts that the next attempt can't use.
-    return _replace_pods(job, facts, outcome) or None
+    # Replace the pods that end soon, and those of earlier attempts that the next attempt can't use.
+    return (*remove_pods_that_will_end(facts), *_replace_pods(job, facts, outcome)) or None
 
 
 def _remove_outdated_pods(facts: JobFacts) -> tuple[Action, ...]:

@@ -1,11 +1,17 @@
 """The edited code of `muster rerun`: which code an attempt runs, and how the status describes it."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from muster.api.document import quote
 from muster.api.names import SOURCE_ANNOTATION
 from muster.api.status.source import SourceStatus
-from muster.api.status.status import Status
+
+if TYPE_CHECKING:
+    # `muster validate` reads no status, and uses the facts.
+    from muster.api.status.status import Status
 
 NO_MEMORY_FOR_SOURCE = "NoMemoryForSource"
 """The reason of a problem: the ranks wait until the operator has memory for their edited code."""

@@ -12,6 +12,7 @@ from muster.api.spec.elastic import Elastic
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.api.timestamps import parse_untrusted_timestamp
+from muster.core.disruption import will_end
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure.problems import FETCHING_FILES
 from muster.core.fence import are_all_cut_off
@@ -153,7 +154,7 @@ def _limit_members(members: Sequence[int], ready: set[int], count: int) -> tuple
 
 def _find_joining_nodes(facts: JobFacts, count: int, now: float) -> tuple[NodeFacts, ...]:
     """Return the nodes that can join now; () while others are scheduled and still starting."""
-    others = [node for node in facts.non_members if not node.process.is_terminating]
+    others = [node for node in facts.non_members if not will_end(node)]
     ready = [node for node in others if node.is_ready and not facts.is_silent(node, now)]
     if len(ready) < count and any(_is_starting(node) for node in others):
         return ()
@@ -172,9 +173,7 @@ def _is_starting(node: NodeFacts) -> bool:
 
 
 def _is_ready(node: NodeFacts, resize_input: ResizeInput) -> bool:
-    return (
-        node.is_ready and not node.process.is_terminating and not resize_input.facts.is_silent(node, resize_input.now)
-    )
+    return node.is_ready and not will_end(node) and not resize_input.facts.is_silent(node, resize_input.now)
 
 
 def _may_run_ranks(previous: Status, members: Sequence[NodeFacts]) -> bool:

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from muster.core.devices import Devices
 from muster.core.edited_source import RequestedSource
+from muster.core.problem import Problem
 from muster.core.termination_message import TerminationMessage
 from muster_worker.contract.schema import (
     AgentPhase,
@@ -34,19 +35,6 @@ class ProcessState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Problem:
-    """A problem that the node's agent can't report itself: why the node can't start, can't work or has ended.
-
-    `reason` is one CamelCase word, `message` a sentence for the user without a full stop. `shortage` is the missing
-    resource, in words that are equal for all nodes with the same shortage: "insufficient nvidia.com/gpu".
-    """
-
-    reason: str
-    message: str
-    shortage: str = ""
-
-
-@dataclass(frozen=True)
 class ProcessFacts:
     """A node's process or pod. `exit_code` and `signal` are the agent's.
 
@@ -54,12 +42,11 @@ class ProcessFacts:
     which the pod is scheduled since `scheduled_at`. `is_terminating` is set once the pod's deletion was requested, at
     `deletion_requested_at`. `replacement` of a MISSING process is the highest observed number, or -1. `grace_seconds`
     and `memory_limit` are the pod's settings for the ranks; None and "" if unset. `has_running_sidecars` is set if the
-    agent has EXITED and other containers of the pod still run. `termination_message` is None until the agent has EXITED
-    and written one. `devices` is None if the ranks' container requests no accelerators.
+    agent has EXITED and other containers of the pod still run. `termination_message` is what it wrote when it EXITED.
+    `devices` is None if the ranks' container requests no accelerators.
 
     `unreachable_since` is when the operator observed that the Kubernetes node is unreachable or that the cluster
-    evicted the pod. `deletion_deadline` is when a requested deletion should be complete. `lost_at` is set once the job
-    continues without the Kubernetes node. muster ignores later reports of this process.
+    evicted the pod. `deletion_deadline` is the end of a requested deletion. The job lost it at `lost_at`.
     """
 
     state: ProcessState
@@ -74,6 +61,7 @@ class ProcessFacts:
     scheduled_at: float | None = None
     is_terminating: bool = False
     deletion_requested_at: float | None = None
+    disruption_announced_at: float | None = None  # the cluster announced that it will end the pod
     grace_seconds: float | None = None
     has_running_sidecars: bool = False
     termination_message: TerminationMessage | None = None

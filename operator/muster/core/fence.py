@@ -10,16 +10,15 @@ from dataclasses import replace
 from muster.api.spec.failure_policy import FENCE_MARGIN_SECONDS
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
+from muster.core.facts import (
+    JobFacts,
+    NodeFacts,
+    ProcessFacts,
+    ProcessState,
+)
+from muster.core.problem import Problem
 
 OLD_POD_MAY_RUN = "OldPodMayRun"
-
-
-def get_fence_seconds(job: Job) -> float:
-    """Return the time after which the job's agents stop their ranks if they have no network; 0 if they never do."""
-    policy = job.spec.failure_policy
-    # A single node has no peers, so it can't distinguish a lost network from a stopped operator.
-    return 0.0 if policy is None or job.spec.max_nodes == 1 else float(policy.fence_seconds)
 
 
 def compute_fence_timeout(node: NodeFacts, facts: JobFacts) -> float:

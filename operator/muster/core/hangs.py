@@ -17,15 +17,13 @@ from muster.core.blocked_collective import BlockedCollective, find_blocked_colle
 from muster.core.facts import JobFacts, NodeFacts, RankFacts
 from muster.core.failure.ends import End, EndKind
 from muster.core.failure.failure import Failure
+from muster.core.hang_timeout import find_timeout
 from muster.core.world import find_node_of_rank
 from muster_worker.contract.collectives import GroupCollective
 from muster_worker.contract.schema import AgentPhase, RankState
 
 HUNG = "Hung"
 """The reason of the condition Stalled, of a failure, and of each rank that hangs."""
-
-STALL_SECONDS = 600
-"""A job without `hangTimeoutSeconds` is Stalled after this time without a step. muster does not stop it."""
 
 JITTER_SECONDS = 5.0
 """The times of a step in two reports may differ by this much, because reports take different times to arrive."""
@@ -55,12 +53,6 @@ class Hang:
     since: float
     timeout: float
     blocked: BlockedCollective | None = None
-
-
-def find_timeout(job: Job) -> int:
-    """Return the seconds without a step after which a rank of the job hangs."""
-    policy = job.spec.failure_policy
-    return STALL_SECONDS if policy is None or policy.hang_timeout_seconds is None else policy.hang_timeout_seconds
 
 
 def find_hang(job: Job, facts: JobFacts, attempt: int, now: float) -> Hang | None:

@@ -28,8 +28,9 @@ from muster.core.outcome import (
 from muster.core.peers import find_network_mismatch
 from muster.core.restart_requests import find_requested_restart, make_resize, skip_backoff
 from muster.core.restarts import NoRestart, find_restart, read_last_restart
+from muster.core.started_ranks import find_started_ranks
 from muster.core.stragglers import find_straggler_failure, find_stragglers
-from muster.core.world import compute_world_size, find_started_ranks, is_mpi
+from muster.core.world import compute_world_size, is_mpi
 
 _Cause = tuple[float, Outcome]
 """A time and an outcome that can end the job. The earliest cause gives the reason."""

@@ -4,7 +4,6 @@ A node has one pod at a time: node 2 of the job digits has the pods digits-2-0, 
 position among the members. Most jobs have the same members in every attempt, so that both numbers are equal.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -12,19 +11,9 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.elastic import ResizeInput, choose_elastic_members
 from muster.core.facts import JobFacts, NodeFacts
+from muster.core.member_text import parse_members
 from muster.core.spares import replace_unusable_members
-
-MAX_NODES_WITH_SPARES = 10_100
-"""The maximum number of nodes of a job, with its spares."""
-
-MAX_LISTED_NODES = 3
-
-_RANGES = re.compile(r"[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*")
-
-
-def count_nodes_with_spares(job: Job) -> int:
-    """Return the number of nodes that the job may have at the same time. Their numbers begin with 0."""
-    return job.spec.max_nodes + job.spec.spares
+from muster.core.world import count_nodes_with_spares
 
 
 def has_fixed_members(job: Job) -> bool:
@@ -80,40 +69,6 @@ def format_members(nodes: Iterable[NodeFacts]) -> str:
         else:
             ranges.append((node.node, node.node))
     return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in ranges)
-
-
-def find_replaced_members(before: str | None, after: str | None) -> tuple[tuple[int, int], ...]:
-    """Return each node that has another node's rank in `after`, with the node that had this rank in `before`.
-
-    Both texts are the members of an attempt as `format_members` writes them. The result is empty if the number of
-    members has changed.
-    """
-    last, following = (() if text is None else parse_members(text, MAX_NODES_WITH_SPARES) for text in (before, after))
-    if not last or not following or len(last) != len(following):
-        return ()
-    return tuple((new, old) for old, new in zip(last, following, strict=True) if new != old)
-
-
-def describe_replaced_members(replaced: Sequence[tuple[int, int]]) -> str:
-    """Describe which node replaces which other node: `node 4 for node 1, node 5 for node 2 and 3 more`."""
-    listed = ", ".join(f"node {new} for node {old}" for new, old in replaced[:MAX_LISTED_NODES])
-    more = len(replaced) - MAX_LISTED_NODES
-    return f"{listed} and {more} more" if more > 0 else listed
-
-
-def parse_members(text: str, node_limit: int) -> tuple[int, ...] | None:
-    """Parse the nodes; None if the text is not what `format_members` writes for nodes 0 to `node_limit` - 1."""
-    if _RANGES.fullmatch(text) is None:
-        return None
-    members: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        part_members = range(int(first), int(last or first) + 1)
-        # A user may have edited the status, so don't expand a range that no job has.
-        if not part_members or part_members.stop > node_limit or len(members) + len(part_members) > node_limit:
-            return None
-        members += part_members
-    return tuple(members) if len(set(members)) == len(members) else None
 
 
 def _parse_recorded_members(job: Job, text: str) -> tuple[int, ...] | None:

@@ -36,9 +36,9 @@ def remove_unwanted_pods(facts: JobFacts) -> tuple[KillNode, ...]:
 
 
 def remove_unusable_pods(facts: JobFacts, now: float) -> tuple[KillNode, ...]:
-    """Delete the pods whose agents can't run ranks, so that muster replaces them. `now` is in Unix seconds."""
+    """Delete the pods that can't run ranks, so that muster replaces them. `now` is in Unix seconds."""
     return tuple(
-        KillNode(node.node, "its agent can't run ranks")
+        KillNode(node.node, "it can't run ranks")
         for node in _find_wanted_nodes(facts)
         if (at := _find_removal_time(node)) is not None and at <= now
     )
@@ -56,9 +56,13 @@ def _needs_pod(node: NodeFacts) -> bool:
 
 
 def _find_removal_time(node: NodeFacts) -> float | None:
-    """Return when to delete a pod whose agent reports a problem; None to keep the pod."""
+    """Return when to delete a pod that can't run ranks; None to keep the pod."""
     process, agent = node.process, node.current_agent
-    if process.state is not ProcessState.RUNNING or process.is_terminating or agent is None:
+    if process.state is not ProcessState.RUNNING or process.is_terminating:
+        return None
+    if process.disruption_announced_at is not None:
+        return process.disruption_announced_at
+    if agent is None:
         return None
     return None if agent.report.problem is None else (process.started_at or 0.0) + BACKOFF_SECONDS
 

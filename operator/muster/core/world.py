@@ -1,10 +1,8 @@
-"""The world of a job: how many ranks it needs, on which nodes, and which of them have started."""
+"""The world of a job: how many ranks its spec asks for, and on which nodes."""
 
 from muster.api.spec.job import Job
 from muster.api.spec.sagemaker.block import list_sagemaker_blocks
 from muster.api.spec.sagemaker.launch import list_rank_instance_groups
-from muster.core.facts import JobFacts
-from muster_worker.contract.schema import RankState
 
 
 def get_procs_per_node(job: Job) -> int:
@@ -16,6 +14,11 @@ def get_procs_per_node(job: Job) -> int:
     if isinstance(procs, str):
         raise ValueError("spec.procsPerNode is still Auto: resolve it from the node's devices first")
     return procs
+
+
+def count_nodes_with_spares(job: Job) -> int:
+    """Return the number of nodes that the job may have at the same time. Their numbers begin with 0."""
+    return job.spec.max_nodes + job.spec.spares
 
 
 def is_mpi(job: Job) -> bool:
@@ -37,13 +40,6 @@ def compute_world_size(job: Job) -> int:
 def find_node_of_rank(job: Job, rank: int) -> int:
     """Return the node of `rank`. Launchers number ranks node by node."""
     return rank // get_procs_per_node(job)
-
-
-def find_started_ranks(job: Job, facts: JobFacts) -> frozenset[int]:
-    """Return the ranks that have started. Agents also list ranks that have not started."""
-    reports = (rank.report for node in facts.nodes for rank in node.ranks)
-    ranks = {report.rank for report in reports if report.state != RankState.STARTING}
-    return frozenset(rank for rank in ranks if 0 <= rank < compute_world_size(job))
 
 
 def uploads_to_s3(job: Job) -> bool:

@@ -1,17 +1,11 @@
 """Render the job's plan, which every agent of the job receives."""
 
 from muster.api.spec.job import Job
-from muster.core.fence import get_fence_seconds
-from muster.core.hangs import find_timeout
-from muster.core.members import count_nodes_with_spares
-from muster.core.world import get_procs_per_node
+from muster.core.fence_seconds import get_fence_seconds
+from muster.core.hang_timeout import find_timeout
+from muster.core.world import count_nodes_with_spares, get_procs_per_node
 from muster_worker.contract import schema
-
-
-def choose_procs_per_node(job: Job, devices: int) -> int:
-    """Return the number of ranks on a node with this number of devices."""
-    procs = job.spec.procs_per_node
-    return max(devices, 1) if isinstance(procs, str) else procs
+from muster_worker.contract.mpi import Mpi
 
 
 def render_plan(job: Job, collector_url: str, collector_ca: str) -> schema.Plan:
@@ -40,7 +34,7 @@ def render_plan(job: Job, collector_url: str, collector_ca: str) -> schema.Plan:
         interface=spec.network.interface,
         collector_url=collector_url,
         collector_ca=collector_ca,
-        mpi=spec.launcher.mpi.implementation if spec.launcher.mpi is not None else schema.Mpi.AUTO,
+        mpi=spec.launcher.mpi.implementation if spec.launcher.mpi is not None else Mpi.AUTO,
         network_check=spec.network.check,
         has_code=spec.source is not None,
         hang_seconds=find_timeout(job),

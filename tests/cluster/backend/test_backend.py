@@ -14,7 +14,8 @@ from muster.backends.kubernetes.job_state import MAX_BACKOFF_SECONDS
 from muster.backends.kubernetes.pod_creator import UNCONFIRMED_SECONDS
 from muster.clients.kubernetes.client import Change, Client
 from muster.core.actions import CreateNode, RemoveNode, RemoveSurplusPod, SendCommand
-from muster.core.facts import Problem, ProcessState
+from muster.core.facts import ProcessState
+from muster.core.problem import Problem
 from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object
 from muster_worker.contract.schema import Command, CommandKind

@@ -8,7 +8,7 @@ import pytest
 from cluster.cli.told_jobs import NAME, RUNNING, ToldJobs
 from cluster.muster_command import Muster
 from cluster.shared import Kubectl
-from muster.cli.jobs.cluster import explain_api_error
+from muster.cli.jobs.api_problems import explain_api_error
 from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import Kind

@@ -24,7 +24,7 @@ READY_SECONDS = 60.0
 END_SECONDS = 10.0
 SERVICE = "muster-collector"
 SERVICE_PORT = 8443
-RIGHTS = ("ServiceAccount", "Role", "RoleBinding")
+RIGHTS = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 """The kinds of the chart's objects that are used; the Deployment and its own objects aren't."""
 
 
@@ -149,15 +149,19 @@ def collector_service(namespace: str) -> Manifest:
     }
 
 
-def account(kubectl: Kubectl, helm: Helm, namespace: str, folder: Path, more: tuple[str, ...] = ()) -> Path:
-    """Return a kubeconfig of the operator's account with the chart's permissions for its namespace and `more`."""
+def account(
+    kubectl: Kubectl, helm: Helm, namespace: str, folder: Path, more: tuple[str, ...] = (), taints: tuple[str, ...] = ()
+) -> Path:
+    """Return a kubeconfig of the operator's account with the chart's permissions for its namespace and `more`.
+
+    With `taints`, the account may read Kubernetes nodes.
+    """
     values = folder / "values.json"
-    values.write_text(
-        json.dumps({"image": {"repository": "unused"}, "namespaces": [namespace, *more]}), encoding="utf-8"
-    )
+    given = {"namespaces": [namespace, *more], "disruptions": {"taints": taints}}
+    values.write_text(json.dumps({"image": {"repository": "unused"}, **given}), encoding="utf-8")
     version = json.loads(kubectl("version", "--output=json"))["serverVersion"]["gitVersion"]
     where = (f"--namespace={namespace}", f"--kube-version={version}")
-    rendered = helm("template", "muster", str(CHART), *where, f"--values={values}")
+    rendered = helm("template", "muster", str(CHART), *where, f"--values={values}", "--set=userRoles=false")
     rights = [each for each in yaml.safe_load_all(rendered) if each and each["kind"] in RIGHTS]
     kubectl.apply(*rights)
     token = kubectl("create", "token", "muster", f"--namespace={namespace}", "--duration=1h").strip()

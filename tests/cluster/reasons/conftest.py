@@ -1,5 +1,6 @@
 """One operator and one namespace for all failures of a job, watched from the beginning."""
 
+import json
 import uuid
 from collections.abc import Iterator
 
@@ -7,6 +8,7 @@ import pytest
 
 from cluster.helm import Helm
 from cluster.operator.operator_process import account, replicas
+from cluster.reasons.machine import INTERRUPTION
 from cluster.reasons.stage import Stage
 from cluster.reasons.timeline import Timeline
 from cluster.shared import Kubectl, SharedCluster
@@ -24,12 +26,17 @@ def stage(shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPathFactor
     kubectl.wait("create", "serviceaccount/default", f"--namespace={namespace}")
     timeline = Timeline(kubectl, namespace)
     try:
-        rights = account(kubectl, Helm(shared_cluster.kubeconfig), namespace, folder)
+        rights = account(kubectl, Helm(shared_cluster.kubeconfig), namespace, folder, taints=(INTERRUPTION,))
+        config = folder / "config.yaml"
+        config.write_text(json.dumps({"disruptions": {"taints": [INTERRUPTION]}}), encoding="utf-8")
         with replicas(kubectl, rights, namespace, folder) as operators:
+            operators.config = config
             yield Stage(kubectl, namespace, timeline, operators.start())
     finally:
         timeline.close()
         kubectl("delete", "namespace", namespace, "--wait=false")
+        name = f"muster-nodes-{namespace}"
+        kubectl("delete", "clusterrole", "clusterrolebinding", name, "--ignore-not-found")
 
 
 @pytest.fixture(autouse=True)

@@ -34,15 +34,16 @@ for step in range(first + 1, 100_000):
 
 @dataclass(frozen=True)
 class ElasticJob:
-    """A job of three nodes with one rank each. `members` has those of each attempt so far."""
+    """A job of three nodes, or of `nodes`, with one rank each. `members` has those of each attempt so far."""
 
     stage: Stage
     name: str
     folder: Path
+    nodes: int = 3
     members: list[str] = field(default_factory=list)
 
-    def start(self, launcher: str) -> None:
-        """Apply the job, and wait until it has a checkpoint."""
+    def start(self, launcher: str, **pod: object) -> None:
+        """Apply the job, with these fields of its pods, and wait until it has a checkpoint."""
         self.folder.mkdir()
         self.folder.chmod(0o777)
         volumes: list[Manifest] = [{"name": "checkpoint", "hostPath": {"path": str(self.folder), "type": "Directory"}}]
@@ -52,13 +53,13 @@ class ElasticJob:
             self.name,
             TRAINS,
             launcher={launcher: {}},
-            nodes=3,
+            nodes=self.nodes,
             procsPerNode=1,
             env=list(parts.env),
             resources=A_SHARE,
             elastic={"minNodes": 1, "maxNodes": 3, "resizeAfterSeconds": 5, "growAfterSeconds": 5},
             failurePolicy={"maxDisruptions": 3},
-            template=template({"volumeMounts": [*mounts, *parts.mounts]}, volumes=[*volumes, *parts.volumes]),
+            template=template({"volumeMounts": [*mounts, *parts.mounts]}, volumes=[*volumes, *parts.volumes], **pod),
         )
         self.members.append(runs(self.stage, self.name, 1).status["members"])
         self.stage.until((self.folder / "saved").exists)

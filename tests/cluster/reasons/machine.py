@@ -11,6 +11,9 @@ from typing import Any
 from cluster import components, lan, node, packages, places
 from support.sudden_kill import kill_at_once
 
+INTERRUPTION = "aws-node-termination-handler/spot-itn"
+"""The taint with which the AWS Node Termination Handler announces the end of a spot instance."""
+
 
 def processes(pod: Any, container: str = "trainer") -> tuple[int, ...]:
     """Return this machine's ids of all processes of a pod's container, including its sub-groups."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cluster.reasons import machine
+from cluster.reasons.elastic_job import ElasticJob
 from cluster.reasons.launcher_parts import launcher_parts
 from cluster.reasons.stage import Stage, template
 from cluster.reasons.test_after_the_start import send_eviction
@@ -45,6 +46,15 @@ def test_an_evicted_pod_ends_the_attempt_before_it_dies(stage: Stage) -> None:
     left = uids(stage, "drained")
     assert set(left) == {"drained-0-0", "drained-1-1"}
     assert left["drained-0-0"] == before["drained-0-0"]
+
+
+def start_elastic_job(stage: Stage, folder: Path) -> ElasticJob:
+    """Start an elastic job with one pod on each machine. So a lost pod can't be replaced until its machine returns."""
+    job = ElasticJob(stage, "parted-elastic", folder, nodes=2)
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"muster.dev/job": job.name}}}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
+    job.start("direct", affinity=affinity)
+    return job
 
 
 def start_on_each_launcher(stage: Stage, name: str, torch: TorchVolume) -> tuple[str, ...]:
@@ -87,8 +97,10 @@ def test_a_cut_of_20_s_restarts_nothing(stage: Stage, torch_for_pods: TorchVolum
 @pytest.mark.alone
 @pytest.mark.timeout(400)
 def test_a_node_that_is_cut_off_stops_its_ranks_before_it_is_replaced(
-    stage: Stage, torch_for_pods: TorchVolume
+    stage: Stage, torch_for_pods: TorchVolume, tmp_path: Path
 ) -> None:
+    elastic = start_elastic_job(stage, tmp_path / "checkpoint")
+    elastic_pods, lost_node = uids(stage, elastic.name), find_node_on(stage, elastic.name, LOST)
     names = start_on_each_launcher(stage, "parted", torch_for_pods)
     before = {name: uids(stage, name) for name in names}
     lost_ranks = {name: machine.rank(stage.started_pod(name, 1), 1) for name in names}
@@ -109,9 +121,30 @@ def test_a_node_that_is_cut_off_stops_its_ranks_before_it_is_replaced(
             left = uids(stage, name)
             assert left[f"{name}-0-0"] == before[name][f"{name}-0-0"]
             assert f"{name}-1-1" in left
+        elastic.next_attempt()
+        say(f"{elastic.name}: attempt 2 has begun {stage.now() - cut_at:.1f} s after the cut")
     for name in names:
         stage.until(partial(has_pods, stage, name, {f"{name}-0-0", f"{name}-1-1"}))
     stage.kubectl.wait("condition=Ready", f"node/{LOST}")
+    elastic.next_attempt()
+    grew_back(elastic, elastic_pods, lost_node)
+
+
+def grew_back(job: ElasticJob, first_pods: dict[str, str], lost_node: int) -> None:
+    """The job lost a node, continued with the other one, and then with a new pod of the lost node."""
+    kept = 1 - lost_node
+    assert job.members == ["0-1", str(kept), "0-1" if kept == 0 else "1,0"]
+    status = job.stage.jobs.status(job.name)
+    assert (status["phase"], status["attempt"]) == ("Running", 3)
+    assert history(status) == [(1, "NodeLost", "Disruption", 1), (2, "Resized", "Nothing", 0)]
+    pods = uids(job.stage, job.name)
+    assert pods.keys() == {f"{job.name}-{kept}-0", f"{job.name}-{lost_node}-1"}
+    assert pods[f"{job.name}-{kept}-0"] == first_pods[f"{job.name}-{kept}-0"]
+
+
+def find_node_on(stage: Stage, name: str, kube_node: str) -> int:
+    """Return the job's node whose pod is on this Kubernetes node."""
+    return next(node for node in (0, 1) if stage.started_pod(name, node)["spec"]["nodeName"] == kube_node)
 
 
 def answers(stage: Stage, pod: str) -> bool:

@@ -1,12 +1,17 @@
 """An elastic job: it loses a node, goes on with the others, grows back, and follows `kubectl scale`."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
+from cluster.places import ROOT
 from cluster.reasons.elastic_job import ElasticJob, limit_pods
 from cluster.reasons.stage import Stage
 from cluster.reasons.test_restarts import history, uids
+from cluster.shared import Manifest
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("own_quota")]
 
@@ -57,3 +62,47 @@ def test_an_mpi_job_shrinks_and_grows(stage: Stage, tmp_path: Path) -> None:
     check_loss_and_growth(job, "mpi")
     assert job.members == ["0-2", "0,2", "0,2,1"]
     assert [entry[1] for entry in history(stage.jobs.status("elastic-mpi"))[1:]] == ["Resized"]
+
+
+def test_an_autoscaler_changes_the_number_of_nodes(stage: Stage, tmp_path: Path) -> None:
+    job = ElasticJob(stage, "autoscaled", tmp_path / "checkpoint", nodes=2)
+    job.start("direct")
+    first_pods = uids(stage, job.name)
+    # Below minReplicas the HPA needs no metric to decide.
+    stage.jobs.run("apply", "--filename=-", stdin=json.dumps(make_autoscaler(job.name, min_replicas=3)))
+    job.next_attempt()
+    assert job.members == ["0-1", "0-2"]
+    assert uids(stage, job.name).items() > first_pods.items()
+
+    resource = f"/apis/muster.dev/v1alpha1/namespaces/{stage.namespace}/distributedtrainingjobs/{job.name}/scale"
+    scale = json.loads(stage.kubectl("get", "--raw", resource))
+    assert (scale["spec"]["replicas"], scale["status"]["replicas"]) == (3, 3)
+    selected = stage.jobs.run("get", "pods", f"--selector={scale['status']['selector']}", "--output=name").split()
+    assert {name.removeprefix("pod/") for name in selected} == uids(stage, job.name).keys()
+    # Within its limits the HPA accepts the job's selector, and then asks for the metric, which this cluster lacks.
+    stage.until(lambda: read_autoscaler(stage).get("ScalingActive") == ("False", "FailedGetExternalMetric"))
+    assert read_autoscaler(stage)["AbleToScale"][0] == "True"
+    stage.jobs.run("delete", "hpa/vit")
+
+
+def make_autoscaler(job: str, min_replicas: int) -> Manifest:
+    """Return the HPA of docs/elastic.md, for this job."""
+    text = (ROOT / "docs" / "elastic.md").read_text(encoding="utf-8")
+    blocks = (yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL))
+    autoscaler = next(block for block in blocks if block["kind"] == "HorizontalPodAutoscaler")
+    spec = autoscaler["spec"]
+    return {
+        **autoscaler,
+        "spec": {
+            **spec,
+            "scaleTargetRef": {**spec["scaleTargetRef"], "name": job},
+            "minReplicas": min_replicas,
+            "maxReplicas": 3,
+        },
+    }
+
+
+def read_autoscaler(stage: Stage) -> dict[str, tuple[str, str]]:
+    """Return the status and the reason of each condition of the HPA."""
+    status = json.loads(stage.jobs.run("get", "hpa/vit", "--output=json")).get("status", {})
+    return {entry["type"]: (entry["status"], entry["reason"]) for entry in status.get("conditions", [])}

@@ -1,6 +1,7 @@
 """A machine's kubelet stops and returns, or the machine is drained: the job's ranks lose nothing after a checkpoint."""
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from cluster.reasons.stage import Stage
 from cluster.reasons.test_disrupted_restarts import is_in_phase
 from cluster.reasons.test_lost_node import LOST, placed
 from cluster.reasons.test_operator_away import operator_away
+from cluster.reasons.test_restarts import uids
 from cluster.say import say
 from cluster.torch_volume import TorchVolume
 
@@ -44,6 +46,16 @@ def draining(stage: Stage, job: str) -> Iterator["subprocess.Popen[str]"]:
             assert drain.returncode == 0
     finally:
         stage.kubectl("uncordon", LOST)
+
+
+@contextmanager
+def tainted(stage: Stage, taint: str) -> Iterator[None]:
+    """Add a taint to the machine; remove it at the end."""
+    stage.kubectl("taint", "node", LOST, taint)
+    try:
+        yield
+    finally:
+        stage.kubectl("taint", "node", LOST, f"{taint}-")
 
 
 def test_jobs_go_on_while_a_kubelet_is_stopped(stage: Stage, torch_for_pods: TorchVolume, tmp_path: Path) -> None:
@@ -83,6 +95,34 @@ def test_a_drained_machine(stage: Stage, torch_for_pods: TorchVolume, tmp_path: 
     with draining(stage, name):
         assert check_continued(stage, job, "Disruption", 1) == "Evicted"
         assert stage.jobs.run("get", "pod", f"{name}-1-1", "--output=jsonpath={.spec.nodeName}") not in ("", LOST)
+
+
+# The launchers differ only in how the ranks stop, as for a drain.
+@pytest.mark.parametrize("launcher", LAUNCHERS if os.environ.get("MUSTER_ALL_LAUNCHERS") else LAUNCHERS[:1])
+def test_a_spot_machine_that_is_interrupted(
+    stage: Stage, torch_for_pods: TorchVolume, tmp_path: Path, launcher: str
+) -> None:
+    name = f"spot-{launcher}"
+    job = start(stage, name, launcher, tmp_path / name, torch_for_pods, **placed(procsPerNode=2))
+    stage.until(partial(has_saved, stage, job))
+    assert stage.started_pod(name, 1)["spec"]["nodeName"] == LOST
+    before = uids(stage, name)
+    # The taint evicts no pod.
+    with tainted(stage, f"{machine.INTERRUPTION}=notice:NoSchedule"):
+        stopping = stage.timeline.first(lambda seen: is_in_phase(seen, name, "Stopping"))
+        assert machine.INTERRUPTION in stopping.status["message"]
+        assert check_continued(stage, job, "Disruption", 1) == "NodeShutdown"
+        assert stage.jobs.run("get", "pod", f"{name}-1-1", "--output=jsonpath={.spec.nodeName}") not in ("", LOST)
+        assert uids(stage, name)[f"{name}-0-0"] == before[f"{name}-0-0"]
+
+
+def test_a_machine_with_a_taint_that_pods_do_not_tolerate(stage: Stage, tmp_path: Path) -> None:
+    job = start(stage, "untolerated", "direct", tmp_path / "untolerated", None, **placed(procsPerNode=2))
+    stage.until(partial(has_saved, stage, job))
+    assert stage.started_pod(job.name, 1)["spec"]["nodeName"] == LOST
+    # Kubernetes deletes pods of the test's job only: those of the cluster's own parts tolerate the taint or wait.
+    with tainted(stage, "maintenance=soon:NoExecute"):
+        assert check_continued(stage, job, "Disruption", 1) == "NodeLost"
 
 
 def test_a_machine_that_is_drained_while_the_operator_is_killed(stage: Stage, tmp_path: Path) -> None:

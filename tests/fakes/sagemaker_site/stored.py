@@ -13,7 +13,8 @@ from typing import Any, Literal
 from fakes.api_server import merge_patch
 from muster.api.timestamps import format_timestamp
 from muster.clients.kubernetes.client import Change
-from muster.clients.kubernetes.session import MAX_RESPONSE_BYTES, Request
+from muster.clients.kubernetes.request_settings import MAX_RESPONSE_BYTES
+from muster.clients.kubernetes.session import Request
 from muster.objects.kubernetes.errors import ApiError
 
 Type = Literal["ADDED", "MODIFIED", "DELETED"]

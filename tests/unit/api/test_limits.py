@@ -1,14 +1,19 @@
 """The size limits of a resource, and the number of reported problems."""
 
+from typing import cast
+
 import pytest
 
-from muster.api.document import JSON, Document
+from muster.api.document import JSON, Document, FieldPath, format_path
 from muster.api.field_problems import InvalidResource
 from muster.api.file_paths import find_file_and_folder
+from muster.api.json_fields import read_mapping
+from muster.api.schema import Schema, build_spec_schema, find_schema
 from muster.api.size_limits import MAX_DEPTH, MAX_VALUES, find_deep_path, find_size_problem
 from muster.api.status.reader import read_status
 from muster.api.status.rules import find_status_problems
 from muster.api.status.status import Status
+from muster.api.validation.lengths import truncate_lists
 from muster.api.validation.rules.overrides import MAX_POD_VARIANTS
 from muster.api.validation.validate import MAX_PROBLEMS, validate
 from muster.core.status.refused_status import make_refused_status
@@ -70,6 +75,38 @@ def test_of_a_list_that_is_too_long_the_first_entries_are_looked_at() -> None:
     assert result["spec.metrics"] == "found 339 entries; at most 40 are allowed"
     assert "spec.metrics[39].name" in result
     assert "spec.metrics[40].name" not in result
+
+
+def _list_length_limits(schema: Schema, path: FieldPath = ("spec",)) -> dict[FieldPath, int]:
+    """The limits of lists and maps in the schema, by path. The path of an entry ends with 0 or "entry"."""
+    result: dict[FieldPath, int] = {}
+    for name in ("maxItems", "maxProperties"):
+        if name in schema:
+            result[path] = cast("int", schema[name])
+    children = {(*path, key): child for key, child in read_mapping(schema.get("properties")).items()}
+    children |= {(*path, key): schema[name] for key, name in ((0, "items"), ("entry", "additionalProperties"))
+                 if isinstance(schema.get(name), dict)}  # fmt: skip
+    for child_path, child in children.items():
+        result |= _list_length_limits(read_mapping(child), child_path)
+    return result
+
+
+def _put_at(path: FieldPath, value: JSON) -> JSON:
+    for part in reversed(path):
+        value = [value] if part == 0 else {str(part): value}
+    return value
+
+
+_LENGTH_LIMITS = _list_length_limits(build_spec_schema())
+
+
+@pytest.mark.parametrize("path", _LENGTH_LIMITS, ids=format_path)
+def test_each_list_and_map_is_cut_at_the_length_that_the_schema_allows(path: FieldPath) -> None:
+    most, schema = _LENGTH_LIMITS[path], find_schema(path) or {}
+    whole: JSON = ["x"] * (most + 1) if schema["type"] == "array" else {str(key): "x" for key in range(most + 1)}
+    fields, problems = truncate_lists(cast("dict[str, JSON]", _put_at(path[1:], whole)))
+    assert problems == [(path, f"found {most + 1} entries; at most {most} are allowed")]
+    assert truncate_lists(fields) == (fields, [])
 
 
 def test_overrides_make_few_kinds_of_pods() -> None:

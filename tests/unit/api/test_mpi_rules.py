@@ -17,7 +17,7 @@ from muster.api.validation.rules.mpi.options import (
     list_world_options,
 )
 from muster.api.validation.rules.mpi.rules import MPI_RULES
-from muster_worker.contract.schema import Mpi
+from muster_worker.contract.mpi import Mpi
 
 KINDS = (list_world_options, list_remote_options, list_exit_options)
 OPTIONS = sorted({option for kind in KINDS for option in kind(Mpi.AUTO)})

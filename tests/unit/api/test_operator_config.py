@@ -62,7 +62,7 @@ def test_a_configuration_may_say_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[]", "config.yaml:1: found an empty list; fields are expected: nodePools"),
+        ("[]", "config.yaml:1: found an empty list; fields are expected: disruptions, nodePools"),
         ("nodePool: []", "config.yaml:1: nodePool: unknown field; did you mean nodePools?"),
         ("nodePools: {}", "config.yaml:1: nodePools: found no fields ({}); a list of at most 500 pools is expected"),
         ("nodePools: [p5]", 'config.yaml:1: nodePools[0]: found the text "p5"; fields are expected: instanceType'),
@@ -90,6 +90,8 @@ def test_a_configuration_may_say_nothing(text: str) -> None:
             "storage: {s3endpoint: 'http://minio'}",
             "config.yaml:1: storage.s3endpoint: unknown field; did you mean s3Endpoint?",
         ),
+        ("disruptions: {taint: []}", "config.yaml:1: disruptions.taint: unknown field; did you mean taints?"),
+        ("disruptions: {taints: [a b]}", 'config.yaml:1: disruptions.taints[0]: found the text "a b"; it must match'),
         ("storage: {s3Endpoint: minio}", 'config.yaml:1: storage.s3Endpoint: found the text "minio"; it must match'),
         (
             "sagemaker: {endpoints: {s3: s3}}",

@@ -27,6 +27,10 @@ MAYBE_TEXT = st.none() | TEXTS.filter(bool)
 MAYBE_NUMBER = st.none() | NUMBERS
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 
+# Hypothesis reads the models' signatures, which pydantic makes at their first use.
+for model in (Status, Condition, NodeCounts, Progress, RankDetail, RankStatus, StateRange, StepRange):
+    model.model_rebuild()
+
 STATUSES = st.builds(
     Status,
     observedGeneration=NUMBERS,

@@ -1,7 +1,8 @@
 import pytest
 
 from muster.cli.errors import BadInput
-from muster.cli.jobs.cluster import JobReference, check_names, explain_api_error
+from muster.cli.jobs.api_problems import explain_api_error
+from muster.cli.jobs.job_reference import JobReference, check_names
 from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
 
 NO_JOB = ApiError(404, "NotFound", 'distributedtrainingjobs.muster.dev "digits" not found')

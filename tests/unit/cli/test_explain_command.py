@@ -20,7 +20,7 @@ from muster.cli.explain.explain import build_tables, explain_job, format_plain_t
 from muster.cli.explain.explanation import Explanation
 from muster.cli.explain.explanations import GROUPS, explain_node
 from muster.cli.explain.launch_preview import preview_launch
-from muster.cli.render.render import PLACEHOLDERS, simulate_apply
+from muster.cli.render.placeholders import PLACEHOLDERS, simulate_apply
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import merge_patches

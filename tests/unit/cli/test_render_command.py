@@ -8,7 +8,8 @@ import yaml
 from muster.api.document import JSON
 from muster.api.json_fields import read_mapping
 from muster.cli.job_file import read_job
-from muster.cli.render.render import PLACEHOLDERS, render_text, simulate_apply
+from muster.cli.render.placeholders import PLACEHOLDERS, simulate_apply
+from muster.cli.render.render import render_text
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.render import render_pod, render_service
 from muster_dev.generated_files import EXAMPLES, POOLS

@@ -27,6 +27,14 @@ async def test_a_missing_right_is_named(tmp_path: Path) -> None:
             await run_with_retries("listing pods", lambda: client.list(PODS, "team"), lambda: 0.0)
 
 
+async def test_nodes_are_listed_only_if_the_operator_reads_them(tmp_path: Path) -> None:
+    server = listing()
+    async with served(server, tmp_path) as client:
+        server.mishaps = [lambda _: make_failure(403, "Forbidden", FORBIDDEN)]
+        with pytest.raises(StartupError, match="listing nodes: the API server denies it"):
+            await check_cluster(client, ("team",), lambda: 0.0, reads_nodes=True)
+
+
 async def test_a_cluster_that_does_not_know_jobs_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -16,13 +16,13 @@ from muster.core.facts import (
     LauncherFacts,
     MetricFacts,
     NodeFacts,
-    Problem,
     ProcessFacts,
     ProcessState,
     RankFacts,
     StopRequest,
 )
 from muster.core.judge import judge
+from muster.core.problem import Problem
 from muster.core.status.summarise import summarise
 from muster_worker.contract.schema import (
     AgentPhase,

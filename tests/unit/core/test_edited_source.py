@@ -13,8 +13,8 @@ from muster.api.status.status import RESTARTING
 from muster.core.actions import SendCommand
 from muster.core.edited_source import NO_MEMORY_FOR_SOURCE, RequestedSource
 from muster.core.fact_completion import complete_facts
-from muster.core.facts import Problem
 from muster.core.judge import judge
+from muster.core.problem import Problem
 from muster.core.status.summarise import summarise
 from muster_worker.contract.schema import CommandKind
 from muster_worker.contract.source import EditedSource

@@ -19,7 +19,8 @@ from muster.core.fact_completion import complete_facts
 from muster.core.facts import NodeFacts, ProcessState
 from muster.core.gang_release import find_next_release_time
 from muster.core.judge import judge
-from muster.core.members import parse_members, set_node_count
+from muster.core.member_text import parse_members
+from muster.core.members import set_node_count
 from muster.core.outcome import Verdict
 from muster.core.restarts import RESIZED
 from muster.core.status.events import list_past_events

@@ -7,8 +7,9 @@ import pytest
 from muster.api.status.restarts import NO_RESTARTS, RestartRecord
 from muster.api.status.status import Condition, Status
 from muster.core.fact_completion import complete_facts
-from muster.core.facts import NodeFacts, Problem, ProcessFacts, ProcessState
+from muster.core.facts import NodeFacts, ProcessFacts, ProcessState
 from muster.core.failure.problems import POD_DELETED
+from muster.core.problem import Problem
 from muster_worker.contract.schema import CommandKind
 from unit.core.builders import START, command, facts, job, rank, ready_node, running_node, stopped_node
 

@@ -14,9 +14,15 @@ from muster.api.timestamps import format_timestamp
 from muster.core.actions import Action, CreateNode, RemoveNode
 from muster.core.clean_up import REMOVE_GRACE_SECONDS
 from muster.core.decide import decide, find_requeue_time
-from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
+from muster.core.facts import (
+    JobFacts,
+    NodeFacts,
+    ProcessFacts,
+    ProcessState,
+)
 from muster.core.gang_release import FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, compute_release_backoff
 from muster.core.judge import judge
+from muster.core.problem import Problem
 from muster.core.status.events import list_new_events
 from support.searches import choose_example_count
 from unit.core.builders import T0, UID, compute_status, facts, job, missing_node, node, ready_node

@@ -13,10 +13,16 @@ from muster.api.status.status import Condition, Status
 from muster.core.actions import SendCommand
 from muster.core.decide import FAILURE_GRACE_SECONDS, decide
 from muster.core.fact_completion import complete_facts
-from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
+from muster.core.facts import (
+    JobFacts,
+    NodeFacts,
+    ProcessFacts,
+    ProcessState,
+)
 from muster.core.graceful_stop import UNDECIDED_STOP_CALL, add_stop_call, find_stop_call
 from muster.core.judge import judge
 from muster.core.outcome import Outcome, Verdict
+from muster.core.problem import Problem
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind
 from unit.core.builders import (
     START,
@@ -138,10 +144,21 @@ def test_a_drained_node_gives_all_nodes_their_grace_period(policy: FailurePolicy
     assert {entry.stop_call for entry in sent_commands(make_job(policy=policy), reported).values()} == {8}
 
 
-def test_a_deletion_stops_all_ranks_gracefully_before_the_pod_gets_sigterm() -> None:
+@pytest.mark.parametrize(
+    "sign",
+    [
+        ProcessFacts(ProcessState.RUNNING, is_terminating=True, deletion_requested_at=START + 9),
+        ProcessFacts(ProcessState.RUNNING, disruption_announced_at=START + 9),
+    ],
+)
+def test_a_deletion_or_its_announcement_stops_all_ranks_gracefully(sign: ProcessFacts) -> None:
     healthy, drained = running_facts(None, None).nodes
     evicted = replace(
-        POD_PROCESS, is_terminating=True, deletion_requested_at=START + 9, problem=Problem("Evicted", "it was evicted")
+        POD_PROCESS,
+        is_terminating=sign.is_terminating,
+        deletion_requested_at=sign.deletion_requested_at,
+        disruption_announced_at=sign.disruption_announced_at,
+        problem=Problem("Evicted", "it was evicted"),
     )
     commands = sent_commands(make_job(policy=FailurePolicy()), facts(healthy, replace(drained, process=evicted)))
     assert {(entry.kind, entry.is_graceful, entry.grace_seconds) for entry in commands.values()} == {

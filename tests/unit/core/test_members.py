@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.core.facts import NodeFacts
-from muster.core.members import find_node, format_members, parse_members, set_node_count, split_members
+from muster.core.member_text import parse_members
+from muster.core.members import (
+    find_node,
+    format_members,
+    set_node_count,
+    split_members,
+)
 from muster.core.non_members import find_change_time, find_nodes_to_create, remove_unwanted_pods
 from muster.core.peers import select_peers
 from muster.core.reports.check import ImplausibleReport, JobShape, check_report

@@ -10,9 +10,10 @@ from muster.api.spec.failure_policy import FailurePolicy, FailureRule
 from muster.api.status.restarts import NO_RESTARTS, RestartRecord
 from muster.api.status.status import Status
 from muster.api.timestamps import format_timestamp_milliseconds
-from muster.core.facts import Problem, ProcessState
+from muster.core.facts import ProcessState
 from muster.core.failure.ends import End, EndKind
 from muster.core.failure.failure import Failure
+from muster.core.problem import Problem
 from muster.core.restarts import Restart, find_restart
 from support.searches import choose_example_count
 from unit.core.builders import T0, job

@@ -15,12 +15,13 @@ from muster.cli.board.spare_line import format_spares
 from muster.core.actions import CreateNode, RemoveNode
 from muster.core.decide import decide
 from muster.core.fact_completion import complete_facts
-from muster.core.facts import NodeFacts, Problem, ProcessFacts, ProcessState
+from muster.core.facts import NodeFacts, ProcessFacts, ProcessState
 from muster.core.failure.problems import FETCHING_FILES, LOST_SECONDS, UNSCHEDULABLE
 from muster.core.fence import OLD_POD_MAY_RUN
 from muster.core.judge import judge
-from muster.core.members import describe_replaced_members, find_replaced_members, parse_members
+from muster.core.member_text import describe_replaced_members, find_replaced_members, parse_members
 from muster.core.non_members import BACKOFF_SECONDS
+from muster.core.problem import Problem
 from muster.core.spares import is_spare_ready, replace_unusable_members
 from muster.core.status.events import SPARE_USED, list_past_events
 from muster.core.stragglers import REPLACE_SECONDS

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from muster.api.document import JSON
-from muster.api.schema import Schema, build_spec_schema, build_status_schema
+from muster.api.schema import Schema, build_spec_schema
+from muster.api.status_schema import build_status_schema
 from muster_dev.field_reference import render_page
 
 SCHEMAS = {"spec": build_spec_schema, "status": build_status_schema}

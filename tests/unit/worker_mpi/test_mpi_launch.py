@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from muster_worker.contract.schema import Launcher, Mpi
+from muster_worker.contract.mpi import Mpi
+from muster_worker.contract.schema import Launcher
 from muster_worker.mpi.mpirun import build_mpirun_command
 from support.node_builders import make_node_context, make_plan
 

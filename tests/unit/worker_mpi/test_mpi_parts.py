@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster_worker.contract.schema import Launcher, Mpi
+from muster_worker.contract.mpi import Mpi
+from muster_worker.contract.schema import Launcher
 from muster_worker.mpi import node_file, rank_start, world_variables
 from muster_worker.mpi.environment import build_daemon_environment, build_mpirun_environment, build_node_variables
 from muster_worker.mpi.implementations import World, build_launch_command, is_user_mpirun, parse_implementation

@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster_worker.contract.schema import Mpi
+from muster_worker.contract.mpi import Mpi
 from muster_worker.mpi.ipv4_only import find_problem
 from muster_worker.network.interface_choice import Interface
 

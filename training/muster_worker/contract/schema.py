@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple, Union
 
 from muster_worker.contract.collectives import GroupCollective
+from muster_worker.contract.mpi import Mpi
 from muster_worker.contract.network import Link, NetworkFigures
 from muster_worker.contract.source import EditedSource
 
@@ -56,19 +57,6 @@ class Launcher:
     DIRECT = "direct"
     PER_NODE = "perNode"
     MPI = "mpi"
-
-
-class Mpi:
-    """The MPI implementation (`spec.launcher.mpi.implementation`)."""
-
-    AUTO = "Auto"  # detect it with `mpirun --version`
-    OPEN_MPI = "OpenMPI"  # versions 4 and 5
-    INTEL_MPI = "IntelMPI"
-    MPICH = "MPICH"
-    ALL = (AUTO, OPEN_MPI, INTEL_MPI, MPICH)
-
-    RUNNERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun")
-    """Programs that start an MPI world. A user's command with one of these base names replaces muster's mpirun."""
 
 
 class AgentPhase:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from muster_worker.contract.schema import Credentials, Mpi, Plan
+from muster_worker.contract.mpi import Mpi
+from muster_worker.contract.schema import Credentials, Plan
 from muster_worker.launchers import commands
 from muster_worker.launchers.base import FindProgram, Launcher, LauncherIO, ProcessSpec, Reason
 from muster_worker.launchers.environment import RENDEZVOUS_REASON, WORLD_REASON, NodeContext

@@ -6,7 +6,8 @@ import os.path
 from dataclasses import dataclass
 from typing import Callable, Dict, Optional, Sequence, Tuple
 
-from muster_worker.contract.schema import Mpi, Plan
+from muster_worker.contract.mpi import Mpi
+from muster_worker.contract.schema import Plan
 
 PROGRAM = "mpirun"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Mapping, Optional, Sequence
 
-from muster_worker.contract.schema import AgentProblem, Mpi
+from muster_worker.contract.mpi import Mpi
+from muster_worker.contract.schema import AgentProblem
 from muster_worker.network.interface_choice import Interface
 
 NETWORK_UNSUPPORTED = "NetworkUnsupported"

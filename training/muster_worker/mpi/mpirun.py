@@ -7,7 +7,8 @@ import shutil
 import subprocess
 from typing import Mapping, Optional, Sequence, Tuple, Union
 
-from muster_worker.contract.schema import AgentProblem, EndReason, Mpi
+from muster_worker.contract.mpi import Mpi
+from muster_worker.contract.schema import AgentProblem, EndReason
 from muster_worker.launchers.base import ProcessSpec
 from muster_worker.launchers.commands import build_user_command, build_wrapper_command
 from muster_worker.launchers.environment import NodeContext

@@ -13,7 +13,7 @@ from muster.api.config.tenancy_spec import MAX_TENANTS, BucketGrant, Tenant
 from muster.api.document import JSON, Document, FieldPath, format_path, quote
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.model import Model
-from muster.api.spec.node_pool import ONE_TYPE_MESSAGE, NamedPool, find_type_conflict
+from muster.api.spec.node_pool import ONE_TYPE_MESSAGE, LabelKey, NamedPool, find_type_conflict
 from muster.api.validation.messages import build_message, build_unknown_field_message, describe_value
 
 
@@ -23,9 +23,18 @@ class StorageConfig(Model):
     s3_endpoint: Url | None = Field(default=None, description="The endpoint that jobs' pods use instead of Amazon S3.")
 
 
+class DisruptionConfig(Model):
+    """How the cluster announces the end of a Kubernetes node. Without taints, muster reads no Kubernetes nodes."""
+
+    taints: tuple[LabelKey, ...] = Field(
+        default=(), max_length=32, description="The keys of taints that announce the end of a Kubernetes node."
+    )
+
+
 MAX_POOLS = 500
 
-_FIELDS = ("nodePools", "sagemaker", "storage", "tenancy")
+_FIELDS = ("disruptions", "nodePools", "sagemaker", "storage", "tenancy")
+_DISRUPTION_FIELDS = tuple(DisruptionConfig.model_fields)
 _SAGEMAKER_FIELDS = tuple(SageMakerConfig.model_fields)
 _ENDPOINTS = tuple(AwsEndpoints.model_fields)
 _STORAGE_FIELDS = tuple(to_camel(name) for name in StorageConfig.model_fields)
@@ -47,6 +56,7 @@ class OperatorConfig:
     sagemaker: SageMakerConfig = field(default_factory=SageMakerConfig)
     storage: StorageConfig = field(default_factory=StorageConfig)
     tenancy: tuple[Tenant, ...] = ()
+    disruptions: DisruptionConfig = field(default_factory=DisruptionConfig)
 
 
 def read_config(document: Document) -> OperatorConfig:
@@ -56,11 +66,13 @@ def read_config(document: Document) -> OperatorConfig:
     sagemaker: list[SageMakerConfig] = []
     storage: list[StorageConfig] = []
     tenants: list[Tenant] = []
+    disruptions: list[DisruptionConfig] = []
     problems = (
         *_read_node_pools(value, pools),
         *_read_sagemaker(value, sagemaker),
         *_read_storage(value, storage),
         *_read_tenancy(value, tenants),
+        *_read_disruptions(value, disruptions),
     )
     if problems:
         raise InvalidResource(
@@ -72,6 +84,7 @@ def read_config(document: Document) -> OperatorConfig:
         sagemaker=sagemaker[0] if sagemaker else SageMakerConfig(),
         storage=storage[0] if storage else StorageConfig(),
         tenancy=tuple(tenants),
+        disruptions=disruptions[0] if disruptions else DisruptionConfig(),
     )
 
 
@@ -101,6 +114,12 @@ def _read_storage(value: JSON, valid_blocks: list[StorageConfig]) -> Iterator[_P
     block = value.get("storage") if isinstance(value, dict) else None
     if block is not None:
         yield from _read_block(StorageConfig, ("storage",), block, valid_blocks, (_STORAGE_FIELDS, ()))
+
+
+def _read_disruptions(value: JSON, valid_blocks: list[DisruptionConfig]) -> Iterator[_Problem]:
+    block = value.get("disruptions") if isinstance(value, dict) else None
+    if block is not None:
+        yield from _read_block(DisruptionConfig, ("disruptions",), block, valid_blocks, (_DISRUPTION_FIELDS, ()))
 
 
 def _read_tenancy(value: JSON, valid_blocks: list[Tenant]) -> Iterator[_Problem]:

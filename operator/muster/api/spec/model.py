@@ -20,4 +20,5 @@ class Model(BaseModel):
         extra="forbid",
         frozen=True,
         strict=True,
+        defer_build=True,
     )

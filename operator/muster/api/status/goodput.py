@@ -19,6 +19,9 @@ SPARE = "Spare"
 CAUSES = (START, FAILURE, HANG, RECOMPUTATION, WAITING_FOR_NODE, SPARE)
 """The causes of lost time."""
 
+RANK_DEVICE = "rank"
+"""The name of the devices of a job whose pods request no devices."""
+
 _Seconds = Annotated[float, Field(ge=0, le=MAX_SECONDS, allow_inf_nan=False)]
 
 

@@ -12,6 +12,9 @@ from muster.api.timestamps import parse_timestamp
 
 MAX_CONDITIONS = 16
 
+MAX_RANKS = 1_280_000
+"""The largest world size. A larger number comes from an edited status."""
+
 _FINAL_CONDITIONS = {"Succeeded": "Complete", "Failed": "Failed"}
 _DECISIVE_CONDITIONS = ("Complete", "Failed", "Suspended")
 _STATUSES = ("True", "False", "Unknown")

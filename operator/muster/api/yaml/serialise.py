@@ -1,13 +1,20 @@
 """Serialise a job and its status as a resource, without unset fields."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import yaml
 from yaml.nodes import ScalarNode
 
 from muster.api.document import JSON
 from muster.api.names import API_VERSION, KIND
 from muster.api.spec.job import Job
-from muster.api.status.status import Status
 from muster.api.yaml.scalars import NotJSON, resolve_scalar
+
+if TYPE_CHECKING:
+    # `muster render` writes no status.
+    from muster.api.status.status import Status
 
 
 def serialise_resource(job: Job, status: Status | None = None) -> dict[str, JSON]:

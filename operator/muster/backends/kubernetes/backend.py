@@ -14,6 +14,7 @@ from muster.backends.kubernetes.children import Children
 from muster.backends.kubernetes.config_map_refresh import refresh_config_map
 from muster.backends.kubernetes.edited_sources import NO_MEMORY, EditedSources
 from muster.backends.kubernetes.job_state import JobState, PodDeletion, SentCommand
+from muster.backends.kubernetes.kube_node_taints import KubeNodeTaints, make_without_taints
 from muster.backends.kubernetes.pod_creator import UNCONFIRMED_SECONDS, PodCreator
 from muster.backends.kubernetes.pod_index import PodEntry, PodIndex
 from muster.backends.kubernetes.service_selector import select_pods
@@ -25,8 +26,8 @@ from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, Re
 from muster.core.edited_source import RequestedSource
 from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.failure.problems import LOST_SECONDS, find_loss_time
-from muster.core.fence import get_fence_seconds
-from muster.core.members import count_nodes_with_spares
+from muster.core.fence_seconds import get_fence_seconds
+from muster.core.world import count_nodes_with_spares
 from muster.diagnose.kubernetes.node_facts import apply_agent_report, build_missing_process, is_caused_by_muster
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import JOBS, PODS
@@ -55,6 +56,7 @@ class KubernetesBackend:
     ca_bundle: Callable[[], str]
     seed: Callable[[], bytes]
     clock: Callable[[], float]
+    taints: KubeNodeTaints = field(default_factory=make_without_taints)
     _children: Children = field(init=False)
     _sources: EditedSources = field(init=False)
     _pod_creator: PodCreator = field(init=False)
@@ -200,7 +202,8 @@ class KubernetesBackend:
         # The refusal of the next pod is newer than the problem of the last pod.
         if process.state is ProcessState.MISSING:
             problem = job_state.pod_problems.get(node, problem)
-        return replace(process, problem=problem, lost_at=job_state.lost_since.get(last_pod.pod.uid))
+        process = replace(process, problem=problem, lost_at=job_state.lost_since.get(last_pod.pod.uid))
+        return job_state.keep_disruption(last_pod.pod.uid, self.taints.add_announcement(last_pod.pod, process))
 
     async def _fetch_unconfirmed(self, job: Job) -> None:
         """Read created pods that the informer has not reported. Raises `ApiError`.

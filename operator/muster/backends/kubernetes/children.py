@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.clients.kubernetes.client import Client
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 from muster.diagnose.kubernetes.refusals import Refusal, build_name_conflict, read_refusal
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, SERVICES, Kind, Object

@@ -7,7 +7,7 @@ from muster.backends.kubernetes.children import Children
 from muster.backends.kubernetes.job_state import JobState
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.core.facts import ProcessFacts, ProcessState
-from muster.core.members import count_nodes_with_spares
+from muster.core.world import count_nodes_with_spares
 from muster.diagnose.kubernetes.start_problems import CONFIG_MISSING
 from muster.objects.kubernetes.names import build_children_name
 

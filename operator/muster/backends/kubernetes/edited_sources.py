@@ -14,7 +14,7 @@ from muster.api.spec.job import Job
 from muster.backends.kubernetes.job_state import JobState
 from muster.clients.kubernetes.client import Client
 from muster.core.edited_source import NO_MEMORY_FOR_SOURCE, RequestedSource
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, Object
 from muster.objects.kubernetes.names import SOURCE_KEY, build_source_name, is_source_name

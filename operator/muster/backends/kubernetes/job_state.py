@@ -1,12 +1,13 @@
 """The backend's state of a job between two reconciles. It is only in memory: a new leader observes it again."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from muster.api.spec.job import Job
 from muster.core.edited_source import RequestedSource
-from muster.core.facts import Problem
+from muster.core.facts import ProcessFacts, ProcessState
 from muster.core.failure.problems import LOST_SECONDS
+from muster.core.problem import Problem
 from muster.objects.kubernetes.observations import is_unreachable
 from muster.objects.kubernetes.pods import PodView
 from muster.render.kubernetes.spec_hash import hash_spec
@@ -58,6 +59,9 @@ class JobState:
     lost_since: dict[str, float] = field(default_factory=dict)
     """The times since which pods are lost with their machines, by pod uid."""
 
+    disruptions: dict[str, ProcessFacts] = field(default_factory=dict)
+    """The processes whose end the cluster has announced, by pod uid."""
+
     taken_replacements: dict[int, int] = field(default_factory=dict)
     """For each node, the highest replacement whose pod name another job's lost pod still uses."""
 
@@ -97,6 +101,17 @@ class JobState:
         previous = self.sent_commands.get(node)
         if previous is None or (previous.pod_uid, previous.command) != (sent.pod_uid, sent.command):
             self.sent_commands[node] = sent
+
+    def keep_disruption(self, pod_uid: str, process: ProcessFacts) -> ProcessFacts:
+        """Return the process with its announcement, even a withdrawn one: muster already stops the ranks."""
+        if process.disruption_announced_at is not None:
+            self.disruptions[pod_uid] = process
+            return process
+        earlier = self.disruptions.get(pod_uid)
+        if earlier is None or process.state not in (ProcessState.WAITING, ProcessState.RUNNING):
+            return process
+        problem = process.problem or earlier.problem
+        return replace(process, problem=problem, disruption_announced_at=earlier.disruption_announced_at)
 
     def refusal(self, generation: int) -> Problem | None:
         """Return the reason why this `generation` of the resource can't run; None if it can."""

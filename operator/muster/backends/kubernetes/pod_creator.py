@@ -15,7 +15,7 @@ from muster.clients.kubernetes.client import Client
 from muster.clients.kubernetes.fair_slots import FairSlots
 from muster.collector.store import RankStore
 from muster.core.actions import CreateNode
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 from muster.diagnose.kubernetes.refusals import Refusal, build_name_conflict, read_refusal
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import PODS, Object

@@ -174,6 +174,14 @@ class PodIndex:
         entry = self._entry(job_uid)
         return () if entry is None else tuple(entry.all())
 
+    def find_jobs_on(self, kube_node: str) -> frozenset[str]:
+        """Return the uids of the jobs with a pod on this Kubernetes node."""
+        return frozenset(
+            job_uid
+            for (_, job_uid), entry in self._entries.items()
+            if any(pod_entry.pod.kube_node == kube_node for pod_entry in entry.all())
+        )
+
     def newest_pod(self, job_uid: str, node: int) -> PodEntry | None:
         """Return the node's existing pod with the highest replacement."""
         entry = self._entry(job_uid)

@@ -8,7 +8,7 @@ from muster.api.spec.job import Job
 from muster.backends.kubernetes.job_state import JobState
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.clients.kubernetes.client import Client
-from muster.core.members import count_nodes_with_spares
+from muster.core.world import count_nodes_with_spares
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import SERVICES
 from muster.objects.kubernetes.names import build_children_name

@@ -24,8 +24,7 @@ from muster.core.actions import (
     SendCommand,
 )
 from muster.core.facts import JobFacts, NodeFacts, StopRequest
-from muster.core.members import count_nodes_with_spares
-from muster.core.world import uploads_to_s3
+from muster.core.world import count_nodes_with_spares, uploads_to_s3
 from muster_worker.contract.schema import Command
 
 

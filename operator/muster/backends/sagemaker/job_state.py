@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from muster.api.spec.job import Metadata
 from muster.backends.sagemaker.training_job_search import UnrecordedTrainingJob
 from muster.clients.aws.training_job_poller import Watch
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 from muster.core.training_job.facts import FailureKind, RequestFailure
 from muster.core.training_job.name import build_training_job_name
 from muster.objects.aws.access import AwsAccess

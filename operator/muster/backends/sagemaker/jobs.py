@@ -19,7 +19,7 @@ from muster.backends.sagemaker.decisions import TrainingDecisions
 from muster.backends.sagemaker.targets import spec_location
 from muster.backends.sagemaker.withdrawal import Withdrawal
 from muster.core.actions import DeleteResource
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 from muster.core.status.training_job.deletion import build_deletion_status, describe_left_running
 from muster.core.training_job.attempt_state import get_sagemaker_status
 from muster.core.training_job.decide import (

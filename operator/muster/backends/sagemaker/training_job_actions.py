@@ -15,7 +15,7 @@ from muster.backends.sagemaker.training_job_watcher import name_taken_problem
 from muster.backends.sagemaker.withdrawal import Withdrawal, WorkWithdrawn
 from muster.clients.aws.client import Aws
 from muster.clients.aws.training_jobs import TrainingJobs
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 from muster.core.training_job.facts import FailureKind, Location, RequestFailure
 from muster.core.training_job.name import build_name_prefix, build_training_job_name, parse_attempt
 from muster.diagnose.sagemaker.request_failures import add_tries, build_request_failure

@@ -10,7 +10,7 @@ from muster.backends.sagemaker.job_state import JobState
 from muster.backends.sagemaker.targets import Target
 from muster.clients.aws.client import Aws
 from muster.clients.aws.training_job_poller import Watch
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 from muster.core.training_job.facts import FailureKind, Location, RequestFailure, TrainingJob
 from muster.core.training_job.problems import MIN_REPORTED_TRIES
 from muster.diagnose.sagemaker.request_failures import add_tries, build_request_failure

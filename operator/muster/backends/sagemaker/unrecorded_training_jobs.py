@@ -10,7 +10,7 @@ from muster.backends.sagemaker.job_state import JobState
 from muster.backends.sagemaker.targets import Target, earliest_creation_time
 from muster.backends.sagemaker.training_job_search import TrainingJobSearch, UnrecordedTrainingJob
 from muster.backends.sagemaker.training_job_watcher import NOT_SEEN_YET, ObservedTrainingJob, TrainingJobWatcher
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 from muster.core.training_job.attempt_state import CREATION_SECONDS
 from muster.core.training_job.backoff import compute_retry_time
 from muster.core.training_job.facts import FailureKind, RequestFailure

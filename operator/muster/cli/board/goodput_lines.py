@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from muster.api.status.goodput import FAILURE, HANG, RECOMPUTATION, SPARE, START, WAITING_FOR_NODE
+from muster.api.status.goodput import FAILURE, HANG, RANK_DEVICE, RECOMPUTATION, SPARE, START, WAITING_FOR_NODE
 from muster.api.status.status import Status
-from muster.core.status.goodput import RANK_DEVICE
 from muster.objects.kubernetes.devices import AMD_GPU, GPU, NEURON, NEURON_CORE
 
 _CAUSES = {

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from muster.api.status.rules import MAX_RANKS
 from muster.api.status.status import RankDetail, Status
-from muster.core.facts import JobFacts
-from muster.core.members import MAX_NODES_WITH_SPARES, parse_members
-from muster.core.metrics.totals import MAX_RANKS
+from muster.core.member_text import MAX_NODES_WITH_SPARES, parse_members
 from muster.core.status.steps_behind import compare_step_counts, read_step_count
-from muster_worker.contract.schema import RankReport
+
+if TYPE_CHECKING:
+    from muster.core.facts import JobFacts
+    from muster_worker.contract.schema import RankReport
 
 _RANGE = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
 

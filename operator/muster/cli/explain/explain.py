@@ -5,17 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from muster.api.config.operator import OperatorConfig
 from muster.api.spec.job import Job
 from muster.cli.backends import get_commands
 from muster.cli.errors import BadInput
 from muster.cli.explain.explanation import Explanation
-from muster.cli.render.render import escape_line
+from muster.cli.render.comments import escape_line
+
+if TYPE_CHECKING:
+    from muster.api.config.operator import OperatorConfig
 
 _SHOWN_CHARS = 60
 """Maximum number of characters of a value on a terminal."""

@@ -17,7 +17,7 @@ from muster.cli.explain.launch_preview import (
     list_command_parts,
     preview_launch,
 )
-from muster.cli.render.render import PLACEHOLDERS, simulate_apply
+from muster.cli.render.placeholders import PLACEHOLDERS, simulate_apply
 from muster.core.instances import describe_instance
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes.devices import resolve_procs_per_node

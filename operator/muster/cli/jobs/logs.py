@@ -16,7 +16,8 @@ from muster.api.names import JOB_UID_LABEL
 from muster.cli.board.observed_job import ObservedJob
 from muster.cli.board.rank_lines import format_coloured, format_plain, parse_line, should_show
 from muster.cli.errors import BadInput
-from muster.cli.jobs.cluster import ClusterJob, JobReference, run_on_cluster
+from muster.cli.jobs.cluster import ClusterJob, run_on_cluster
+from muster.cli.jobs.job_reference import JobReference
 from muster.cli.jobs.pod_log import follow_lines, is_pending, read_lines
 from muster.cli.jobs.watched_job import JobDeleted, get_job, watch_job
 from muster.cli.options import check_ranks

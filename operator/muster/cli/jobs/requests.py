@@ -20,7 +20,8 @@ from muster.api.timestamps import format_timestamp_milliseconds
 from muster.cli.board.observed_job import ObservedJob, build_view, read_observed_job
 from muster.cli.display import LineDisplay
 from muster.cli.errors import BadInput
-from muster.cli.jobs.cluster import ClusterJob, JobReference, run_on_cluster
+from muster.cli.jobs.cluster import ClusterJob, run_on_cluster
+from muster.cli.jobs.job_reference import JobReference
 from muster.cli.jobs.wait import FAILED, TIMED_OUT
 from muster.cli.jobs.watched_job import JobDeleted, watch_job
 from muster.cli.run.summary import is_complete

@@ -15,7 +15,8 @@ from muster.api.plurals import pluralize
 from muster.api.timestamps import format_timestamp_milliseconds
 from muster.cli.board.observed_job import ObservedJob, read_observed_job
 from muster.cli.errors import BadInput
-from muster.cli.jobs.cluster import ClusterJob, JobReference
+from muster.cli.jobs.cluster import ClusterJob
+from muster.cli.jobs.job_reference import JobReference
 from muster.cli.jobs.requests import RequestedChange, WaitOptions, make_restart, request_change
 from muster.cli.jobs.source_files import PackedSource, check_script, pack_source
 from muster.objects.kubernetes.errors import ApiError

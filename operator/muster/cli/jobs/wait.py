@@ -12,7 +12,8 @@ from rich.console import Console
 
 from muster.cli.board.observed_job import build_view
 from muster.cli.display import LineDisplay
-from muster.cli.jobs.cluster import ClusterJob, JobReference, run_on_cluster
+from muster.cli.jobs.cluster import ClusterJob, run_on_cluster
+from muster.cli.jobs.job_reference import JobReference
 from muster.cli.jobs.watched_job import JobDeleted, watch_job
 from muster.cli.run.summary import is_complete
 from muster.cli.standard_error import StandardError

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from muster.cli.config_file import read_config_file
 from muster.cli.errors import BadInput, format_os_error
+from muster.cli.garbage_collection import resume_collections
 from muster.cli.operator.log import LogFormat, start_log
 from muster.clients.kubernetes.access import NoCluster
 from muster.controller.replica import OperatorOptions
@@ -25,6 +26,7 @@ _log = logging.getLogger(__name__)
 
 def run_operator(options: OperatorOptions, log_format: LogFormat) -> int:
     """Run until a signal arrives; return the exit code. Raises `BadInput` for invalid options."""
+    resume_collections()
     start_log(log_format)
     try:
         serve(options)

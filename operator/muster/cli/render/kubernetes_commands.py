@@ -1,27 +1,32 @@
-"""Render, explain and validate Kubernetes jobs."""
+"""Render, explain and validate Kubernetes jobs. Each function imports what only it uses, so that all start fast."""
+# ruff: noqa: PLC0415 - see above
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from muster.api.config.operator import OperatorConfig
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job
 from muster.cli.backend_commands import AwsOptions, BackendCommands
 from muster.cli.config_file import apply_config
 from muster.cli.errors import BadInput
 from muster.cli.explain.explanation import Explanation
-from muster.cli.explain.explanations import explain_node
-from muster.cli.render.render import PLACEHOLDERS, render_text, simulate_apply
-from muster.render.agent_archive import build_agent_archive
+from muster.cli.render.placeholders import PLACEHOLDERS, simulate_apply
 from muster.render.kubernetes.devices import resolve_procs_per_node
 from muster.render.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
 from muster.render.kubernetes.render import render_pod
 from muster.render.kubernetes.user_patches import group_equal_nodes
 
+if TYPE_CHECKING:
+    from muster.api.config.operator import OperatorConfig
+
 
 def _render(job: Job, options: AwsOptions, config: OperatorConfig | None) -> str:
+    from muster.cli.render.render import render_text
+    from muster.render.agent_archive import build_agent_archive
+
     if options != AwsOptions():
         raise BadInput("--aws-region and --aws-account work only with backend: SageMaker")
     return render_text(job, build_agent_archive(), config)
@@ -38,6 +43,8 @@ def _explain(job: Job, node: int, config: OperatorConfig | None) -> Sequence[Exp
 
 def _explain_without_image(job: Job, node: int) -> Sequence[Explanation]:
     """Explain the job, even if it has no image, because muster's settings do not depend on the image."""
+    from muster.cli.explain.explanations import explain_node
+
     try:
         return explain_node(job, node)
     except NotRenderable as error:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+from typing import TYPE_CHECKING
 
-from muster.api.config.operator import OperatorConfig
 from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.api.json_fields import read_mapping
@@ -14,6 +14,8 @@ from muster.api.spec.job import Job
 from muster.api.yaml.serialise import serialise_resource, to_yaml
 from muster.cli.config_file import apply_config
 from muster.cli.explain.launch_preview import preview_launch
+from muster.cli.render.comments import escape_line
+from muster.cli.render.placeholders import PLACEHOLDERS, simulate_apply
 from muster.core.status.rank_ranges import format_ranges
 from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.names import ARCHIVE_KEY
@@ -22,23 +24,13 @@ from muster.render.kubernetes.devices import resolve_procs_per_node
 from muster.render.kubernetes.gang import render_pod_group
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
-from muster.render.kubernetes.pod_settings import PodSettings
 from muster.render.kubernetes.render import render_config_map, render_pod, render_service
 from muster.render.kubernetes.user_patches import group_equal_nodes
 from muster_worker.contract.schema import Plan
 from muster_worker.launchers.registry import find_launcher
 
-PLACEHOLDERS = PodSettings(
-    "cluster.local", "https://COLLECTOR", agent_image="OPERATOR_IMAGE", storage_image="OPERATOR_IMAGE"
-)
-"""Placeholders for a cluster's settings."""
-
-_UID = "UID"
-
-
-def simulate_apply(job: Job) -> Job:
-    """Return the job as the API server would return it."""
-    return job.model_copy(update={"metadata": job.metadata.model_copy(update={"uid": _UID})})
+if TYPE_CHECKING:
+    from muster.api.config.operator import OperatorConfig
 
 
 def render_text(job: Job, archive: bytes, config: OperatorConfig | None = None) -> str:
@@ -114,8 +106,3 @@ def _describe_ranks(plan: Plan, node: int) -> str:
     starts_each_rank = find_launcher(plan.launcher).starts_each_rank
     note = " (rank by rank; the first one's environment is shown)" if starts_each_rank else ""
     return f"ranks {first} to {first + plan.procs_per_node - 1}{note}"
-
-
-def escape_line(text: str) -> str:
-    """Escape characters that are not printable, such as line ends."""
-    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from muster.api.config.operator import OperatorConfig
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job
 from muster.cli.backend_commands import BackendCommands
@@ -14,6 +14,9 @@ from muster.cli.explain.explanation import Explanation
 from muster.cli.explain.training_explanations import explain_training_request
 from muster.cli.render.training_request import build_request, check_request, choose_region_or_default, format_request
 from muster.render.sagemaker.job_warnings import make_training_warnings
+
+if TYPE_CHECKING:
+    from muster.api.config.operator import OperatorConfig
 
 
 def _explain(job: Job, _: int, config: OperatorConfig | None) -> Sequence[Explanation]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from muster.api.config.operator import OperatorConfig
+from typing import TYPE_CHECKING
+
 from muster.api.document import Document
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
 from muster.api.yaml.serialise import to_yaml
 from muster.cli.aws_options import check_region, choose_account
 from muster.cli.errors import BadInput
-from muster.cli.render.render import escape_line, simulate_apply
+from muster.cli.render.comments import escape_line
+from muster.cli.render.placeholders import simulate_apply
 from muster.core.training_job.name import build_training_job_name
 from muster.render.sagemaker.apply_defaults import apply_defaults
 from muster.render.sagemaker.image_facts import load_image_facts
@@ -18,6 +20,9 @@ from muster.render.sagemaker.request.identity import make_job_tags
 from muster.render.sagemaker.request.render import render_request
 from muster.render.sagemaker.request.settings import RequestSettings
 from muster.render.sagemaker.request.training_request import Archive, TrainingRequest
+
+if TYPE_CHECKING:
+    from muster.api.config.operator import OperatorConfig
 
 FIRST_ATTEMPT = 1
 DEFAULT_REGION = "us-east-1"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
-from muster.api.config.operator import OperatorConfig
 from muster.api.document import Document
 from muster.api.field_problems import InvalidResource
 from muster.api.validation.validate import is_job
@@ -15,6 +15,9 @@ from muster.api.yaml.load import NotReadable, decode_documents
 from muster.cli.backends import get_commands
 from muster.cli.config_file import check_with_config
 from muster.cli.job_source import get_source_name, read_source
+
+if TYPE_CHECKING:
+    from muster.api.config.operator import OperatorConfig
 
 _INVALID = 1
 _UNREADABLE = 2

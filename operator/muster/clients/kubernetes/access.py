@@ -22,9 +22,7 @@ from kubernetes.aio.config.incluster_config import SERVICE_HOST_ENV_NAME, load_i
 from kubernetes.aio.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
 from muster.api.document import JSON
-from muster.distribution import version
-
-USER_AGENT = f"muster/{version()}"
+from muster.clients.kubernetes.request_settings import USER_AGENT
 
 _DEFAULT_KUBECONFIG = "~/.kube/config"
 _POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")

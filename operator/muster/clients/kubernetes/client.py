@@ -11,7 +11,8 @@ from typing import Literal, Self, TypeAlias
 from muster.api.document import JSON
 from muster.clients.kubernetes.access import find_cluster
 from muster.clients.kubernetes.lines import LineSplitter
-from muster.clients.kubernetes.session import MAX_RESPONSE_BYTES, Request, ResponseTooLong, Session, always_true
+from muster.clients.kubernetes.request_settings import MAX_RESPONSE_BYTES
+from muster.clients.kubernetes.session import Request, ResponseTooLong, Session, always_true
 from muster.clients.request_counter import RequestCounter
 from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
 from muster.objects.kubernetes.kinds import PODS, Kind, Object, ParseOptions

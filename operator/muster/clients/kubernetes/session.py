@@ -16,6 +16,7 @@ from muster.clients.kubernetes.access import ClusterAccess, NoCluster, find_clus
 from muster.clients.kubernetes.adaptive_limit import AdaptiveLimit
 from muster.clients.kubernetes.fair_slots import FairSlots
 from muster.clients.kubernetes.request_labels import find_resource, find_verb
+from muster.clients.kubernetes.request_settings import MAX_ERROR_BYTES, MAX_RESPONSE_BYTES, RESPONSE_SECONDS
 from muster.clients.request_counter import RequestCounter
 from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
 from muster.objects.kubernetes.responses import build_response_error
@@ -26,15 +27,6 @@ MAX_IN_FLIGHT = 64
 `FairSlots` shares them among namespaces: a namespace gets at most three quarters of them. `AdaptiveLimit` reduces its
 number while the API server is overloaded.
 """
-
-RESPONSE_SECONDS = 20.0
-"""The timeout of a response, or of the start of a stream."""
-
-MAX_RESPONSE_BYTES = 64 * 1024 * 1024
-"""The maximum size of an object: by default 1.5 MiB in etcd, and up to six times that size as JSON."""
-
-MAX_ERROR_BYTES = 1024 * 1024
-"""The maximum size of an error's body. A larger body is ignored, and the error has only the HTTP status."""
 
 
 _TOO_MANY = (NO_RESPONSE, HTTPStatus.TOO_MANY_REQUESTS)

@@ -28,11 +28,11 @@ from muster.controller.status.writer import (
     StatusWriter,
     StatusWriterDependencies,
 )
-from muster.core.members import count_nodes_with_spares, has_fixed_members
+from muster.core.members import has_fixed_members
 from muster.core.reports.check import JobShape
 from muster.core.status.refused_status import make_refused_status
 from muster.core.status.unreadable_status import make_unreadable_status
-from muster.core.world import get_procs_per_node
+from muster.core.world import count_nodes_with_spares, get_procs_per_node
 from muster.engine.reconcile import reconcile
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import Object

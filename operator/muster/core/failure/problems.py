@@ -13,13 +13,13 @@ from muster.core.facts import (
     MAX_MISSED_HEARTBEATS,
     JobFacts,
     NodeFacts,
-    Problem,
     ProcessFacts,
     ProcessState,
     RankFacts,
 )
 from muster.core.failure.ends import NODE_LOST
 from muster.core.fence import compute_fence_timeout
+from muster.core.problem import Problem
 
 AGENT_UNREACHABLE = "AgentUnreachable"
 NODE_SILENT = "NodeSilent"

@@ -165,13 +165,15 @@ def _do_others_need(job: Job, facts: JobFacts, node: NodeFacts) -> bool:
 
 
 def find_external_stop_time(node: NodeFacts) -> float | None:
-    """Return when something other than muster first tried to stop the agent: it deleted the pod, or sent SIGTERM."""
+    """Return when something other than muster first tried to stop the agent.
+
+    It announced the pod's end, deleted the pod, or sent SIGTERM.
+    """
     process, agent = node.process, node.current_agent
-    times = [] if agent is None or agent.terminated_at is None else [agent.terminated_at]
-    is_deleted = process.problem is not None and process.problem.reason in _DELETION_REASONS and process.lost_at is None
-    if is_deleted and process.deletion_requested_at is not None:
-        times.append(process.deletion_requested_at)
-    return min(times, default=None)
+    times = [None if agent is None else agent.terminated_at]
+    if process.problem is not None and process.problem.reason in _DELETION_REASONS and process.lost_at is None:
+        times += [process.disruption_announced_at, process.deletion_requested_at]
+    return min((at for at in times if at is not None), default=None)
 
 
 def _has_exit_command(node: NodeFacts) -> bool:

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from muster.api.status.rules import MAX_RANKS
 from muster.api.status.status import REFUSED, RESTARTING, Status
 from muster.core.metrics.reasons import OTHER
 from muster.core.status.views import FAILED, PENDING, RUNNING, STARTING, STOPPED, SUCCEEDED, UNKNOWN
@@ -14,9 +15,6 @@ PHASES = frozenset(
     )
 )
 STATES = frozenset((PENDING, STARTING, RUNNING, SUCCEEDED, FAILED, STOPPED, UNKNOWN))
-
-MAX_RANKS = 1_280_000
-"""The largest world size. A larger number comes from an edited status."""
 
 
 @dataclass

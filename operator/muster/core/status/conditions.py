@@ -6,11 +6,11 @@ from muster.api.plurals import capitalize, describe_share
 from muster.api.status.status import RESTARTING, RESUMED, STOPPING, SUSPENDED, SUSPENDING, Condition, Status
 from muster.api.timestamps import format_timestamp
 from muster.core.edited_source import describe_source
-from muster.core.facts import Problem
 from muster.core.failure.problems import NODE_SILENT
 from muster.core.gang_release import GANG_RELEASED
 from muster.core.hangs import HUNG, Hang
 from muster.core.outcome import Outcome, Verdict
+from muster.core.problem import Problem
 from muster.core.status.hang import describe_hang
 from muster.core.status.problems import TRANSIENT_REASONS, SharedProblem, group_problems
 from muster.core.status.progress import select_ranks_with_steps

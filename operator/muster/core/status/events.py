@@ -9,7 +9,12 @@ from muster.api.status.network import NetworkCheck
 from muster.api.status.status import RESTARTING, RESUMED, SUSPENDED, Condition, Status
 from muster.core.failure.ends import STRAGGLER
 from muster.core.gang_release import GANG_RELEASED
-from muster.core.members import MAX_NODES_WITH_SPARES, describe_replaced_members, find_replaced_members, parse_members
+from muster.core.member_text import (
+    MAX_NODES_WITH_SPARES,
+    describe_replaced_members,
+    find_replaced_members,
+    parse_members,
+)
 from muster.core.restarts import PLANNED_RESTARTS, RESIZED
 from muster.core.status.conditions import NODES_NOT_PLACED, VALID_WITH_REMARKS
 from muster.core.status.truncate import truncate_message

@@ -14,6 +14,7 @@ from muster.api.status.goodput import (
     HANG,
     MAX_DEVICES,
     MAX_SECONDS,
+    RANK_DEVICE,
     RECOMPUTATION,
     SPARE,
     START,
@@ -31,9 +32,6 @@ from muster.core.status.views import StatusInput
 from muster.core.world import count_rank_nodes, get_procs_per_node
 
 PRODUCTIVE: Final = "Productive"
-
-RANK_DEVICE: Final = "rank"
-"""The name of the devices of a job whose pods request no devices."""
 
 _Period = tuple[str, float | None]
 """A cause, or PRODUCTIVE, and the end of the period (Unix seconds). Skip a period whose end is None."""

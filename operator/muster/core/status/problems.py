@@ -10,7 +10,7 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.api.timestamps import format_timestamp
 from muster.core.edited_source import NO_MEMORY_FOR_SOURCE
-from muster.core.facts import JobFacts, NodeFacts, Problem
+from muster.core.facts import JobFacts, NodeFacts
 from muster.core.failure.problems import (
     FETCHING_FILES,
     POD_DELETED,
@@ -22,6 +22,7 @@ from muster.core.failure.problems import (
 from muster.core.failure.rank_output import normalize_error_line, sanitize_line
 from muster.core.fence import OLD_POD_MAY_RUN
 from muster.core.gang_release import GANG_RELEASED, GangRelease
+from muster.core.problem import Problem
 from muster.core.training_job.problems import CAPACITY_REASONS, SERVICE_REASONS
 
 MAX_NAMES = 3

@@ -12,6 +12,7 @@ from muster.api.status.restarts import (
 )
 from muster.api.timestamps import format_timestamp_milliseconds, parse_timestamp, parse_untrusted_timestamp
 from muster.core.avoided_nodes import find_avoided_nodes
+from muster.core.disruption import will_end
 from muster.core.facts import NodeFacts, ProcessFacts, ProcessState
 from muster.core.failure import rank_output
 from muster.core.failure.ends import STRAGGLER
@@ -127,7 +128,7 @@ def _describe_failure(status_input: StatusInput, failure: Failure) -> dict[str, 
 def _needs_new_pod(node: NodeFacts) -> bool:
     """Whether the node's pod has ended, or something other than muster ends it."""
     agent = node.current_agent
-    is_stopped = node.process.is_terminating or (agent is not None and agent.terminated_at is not None)
+    is_stopped = will_end(node) or (agent is not None and agent.terminated_at is not None)
     return is_stopped or node.process.state is not ProcessState.RUNNING
 
 

@@ -19,6 +19,7 @@ from muster.core.outcome import (
     Outcome,
     Verdict,
 )
+from muster.core.started_ranks import find_started_ranks
 from muster.core.status.elastic import describe_missing_nodes
 from muster.core.status.failure_sentence import (
     MAX_RANGE_CHARS,
@@ -35,7 +36,7 @@ from muster.core.status.restarts import describe_request
 from muster.core.status.straggler_record import describe_stragglers
 from muster.core.status.truncate import truncate_message
 from muster.core.status.views import PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, RankView, StatusInput
-from muster.core.world import find_started_ranks, is_mpi
+from muster.core.world import is_mpi
 from muster_worker.contract.schema import AgentPhase
 
 _NO_STEP_TEXTS = {

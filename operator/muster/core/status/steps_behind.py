@@ -1,9 +1,14 @@
 """Find ranks that are steps behind the others, from step counts of different times."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from muster.core.facts import RankFacts
+if TYPE_CHECKING:
+    # The board uses this module without facts.
+    from muster.core.facts import RankFacts
 
 OBSERVATION_DELAY_SECONDS = 0.3
 """muster may observe a step or a report this much later than it happens. A rank within this delay is not behind."""

@@ -6,7 +6,8 @@ Times are Unix seconds: SageMaker's own if it provides them, else the operator's
 from dataclasses import dataclass
 from enum import StrEnum
 
-from muster.core.facts import AgentFacts, Problem
+from muster.core.facts import AgentFacts
+from muster.core.problem import Problem
 
 COMPLETED = "Completed"
 FAILED = "Failed"

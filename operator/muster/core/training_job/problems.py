@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from muster.api.timestamps import format_timestamp
-from muster.core.facts import JobFacts, Problem
+from muster.core.facts import JobFacts
+from muster.core.problem import Problem
 from muster.core.training_job.attempt_state import AttemptState
 from muster.core.training_job.ends import INSUFFICIENT_CAPACITY
 from muster.core.training_job.facts import FailureKind, RequestFailure, TrainingFacts

@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.core.facts import AgentFacts, JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState, RankFacts
+from muster.core.facts import (
+    AgentFacts,
+    JobFacts,
+    NodeFacts,
+    ProcessFacts,
+    ProcessState,
+    RankFacts,
+)
+from muster.core.problem import Problem
 from muster.core.training_job.attempt_state import AttemptState, find_attempt_state
 from muster.core.training_job.ends import classify_training_failure
 from muster.core.training_job.facts import COMPLETED, TrainingFacts, TrainingJob

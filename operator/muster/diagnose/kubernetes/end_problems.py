@@ -2,7 +2,6 @@
 
 import re
 
-from muster.core.facts import Problem
 from muster.core.failure.ends import NODE_LOST
 from muster.core.failure.problems import (
     CONTAINER_KILLED,
@@ -15,6 +14,7 @@ from muster.core.failure.problems import (
 )
 from muster.core.failure.rank_output import find_error_line
 from muster.core.failure.termination_log import read_termination_message
+from muster.core.problem import Problem
 from muster.diagnose.kubernetes.quoting import quote
 from muster.objects.kubernetes.containers import Container, Terminated, Waiting
 from muster.objects.kubernetes.pods import Condition, PodView

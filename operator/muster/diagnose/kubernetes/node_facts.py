@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from muster.core.facts import AgentFacts, Problem, ProcessFacts, ProcessState
+from muster.core.facts import AgentFacts, ProcessFacts, ProcessState
 from muster.core.failure.problems import POD_DELETED
+from muster.core.problem import Problem
 from muster.diagnose.kubernetes.start_problems import PROBLEMS_BEFORE_START
 
 KUBELET_SECONDS = 1.0

@@ -21,7 +21,7 @@ def derive_process_facts(
     pod = convert_times(observed_pod, observations)
     exit_code, signal = _read_exit(pod)
     state = pod.trainer.state
-    scheduled = pod.find_condition("PodScheduled")
+    scheduled, target = pod.find_condition("PodScheduled"), pod.find_condition("DisruptionTarget")
     return ProcessFacts(
         state=derive_process_state(pod),
         replacement=pod.replacement,
@@ -35,6 +35,7 @@ def derive_process_facts(
         scheduled_at=scheduled.at if scheduled is not None and scheduled.is_true else None,
         is_terminating=pod.deletion_requested_at is not None,
         deletion_requested_at=pod.deletion_requested_at,
+        disruption_announced_at=None if target is None or not target.is_true else target.at,
         grace_seconds=None if pod.grace_seconds is None else float(get_rank_grace_seconds(pod.grace_seconds)),
         has_running_sidecars=isinstance(state, Terminated) and _has_running_container(pod),
         termination_message=read_termination_message(state.message)

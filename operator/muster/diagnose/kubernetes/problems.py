@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 from muster.diagnose.kubernetes import end_problems, scheduling, start_problems
 from muster.objects.kubernetes.containers import Terminated
 from muster.objects.kubernetes.pods import PodView

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from muster.api.spec.job import Job
-from muster.core.facts import Problem
 from muster.core.failure.problems import QUOTA_EXCEEDED, SCHEDULING_GATED
+from muster.core.problem import Problem
 from muster.diagnose.kubernetes.quoting import quote
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import Object

@@ -2,8 +2,8 @@
 
 import re
 
-from muster.core.facts import Problem
 from muster.core.failure.problems import SCHEDULING_GATED, UNSCHEDULABLE
+from muster.core.problem import Problem
 from muster.diagnose.kubernetes.quoting import quote
 from muster.objects.kubernetes.pods import PodView
 from muster.objects.kubernetes.warnings import PodWarning

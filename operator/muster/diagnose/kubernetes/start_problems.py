@@ -6,8 +6,8 @@ Causes are its image, missing Secrets and ConfigMaps, volumes, the sandbox or th
 import re
 from collections.abc import Iterator
 
-from muster.core.facts import Problem
 from muster.core.failure.problems import FETCHING_FILES
+from muster.core.problem import Problem
 from muster.diagnose.kubernetes.quoting import find_innermost_error, quote
 from muster.objects.kubernetes.containers import Container, Running, Terminated, Waiting
 from muster.objects.kubernetes.pods import PodView

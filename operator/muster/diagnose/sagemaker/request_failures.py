@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 from muster.core.training_job.facts import REFUSALS, FailureKind, RequestFailure
 from muster.objects.aws.errors import (
     AccessDenied,

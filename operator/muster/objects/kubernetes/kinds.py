@@ -62,6 +62,13 @@ class Kind:
 
 
 PODS = Kind("", "v1", "pods", "Pod")
+NODES = Kind(
+    "",
+    "v1",
+    "nodes",
+    "Node",
+    ParseOptions(metadata=frozenset({"name", "uid", "resourceVersion"}), parts=frozenset({"spec"})),
+)
 SERVICES = Kind("", "v1", "services", "Service")
 CONFIG_MAPS = Kind("", "v1", "configmaps", "ConfigMap")
 SECRETS = Kind("", "v1", "secrets", "Secret")
@@ -74,4 +81,4 @@ COSCHEDULING_POD_GROUPS = Kind("scheduling.x-k8s.io", "v1alpha1", "podgroups", "
 VALIDATING_WEBHOOKS = Kind(
     "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration"
 )
-"""The only kind here that is cluster-scoped."""
+"""Like `NODES`, this kind is cluster-scoped."""

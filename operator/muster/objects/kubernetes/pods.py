@@ -81,7 +81,8 @@ class PodView:
     `kube_node` is the pod's nodeName. `deletion_grace_seconds` is the grace period of a requested deletion, and
     `grace_seconds` that of the spec. `other_containers` are the containers except `trainer`, `init_containers` the init
     containers and sidecars. `volume_claims` are the names of the PersistentVolumeClaims, `scheduling_gates` the names
-    of the scheduling gates.
+    of the scheduling gates. `tolerated_taints` are the keys of the taints that the pod tolerates without a time limit;
+    "" tolerates all.
     """
 
     name: str
@@ -104,6 +105,7 @@ class PodView:
     other_containers: tuple[Container, ...] = ()
     volume_claims: tuple[str, ...] = ()
     scheduling_gates: tuple[str, ...] = ()
+    tolerated_taints: tuple[str, ...] = ()
     grace_seconds: int | None = None
 
     @property
@@ -115,6 +117,7 @@ class PodView:
             *(entry.message for entry in self.conditions),
             *self.volume_claims,
             *self.scheduling_gates,
+            *self.tolerated_taints,
         ]
         parts = len(containers) * CONTAINER_BYTES + len(self.conditions) * CONDITION_BYTES
         # A character takes up to four bytes.
@@ -165,9 +168,8 @@ def read_pod(source: Object) -> PodView | None:
         init_containers=read_containers(spec.get("initContainers"), status.get("initContainerStatuses")),
         other_containers=tuple(container for container in containers if container.name != TRAINER_CONTAINER),
         volume_claims=tuple(_list_volume_claims(spec)[:MAX_ENTRIES]),
-        scheduling_gates=tuple(
-            read_string(gate.get("name")) for gate in read_mappings(spec.get("schedulingGates"))[:MAX_ENTRIES]
-        ),
+        scheduling_gates=tuple(_list_scheduling_gates(spec)[:MAX_ENTRIES]),
+        tolerated_taints=tuple(_list_tolerated_taints(spec)[:MAX_ENTRIES]),
         grace_seconds=read_integer(spec.get("terminationGracePeriodSeconds")),
     )
 
@@ -209,3 +211,12 @@ def _read_deletion_time(metadata: Object) -> float | None:
 def _list_volume_claims(spec: Object) -> list[str]:
     volumes = (read_mapping(volume.get("persistentVolumeClaim")) for volume in read_mappings(spec.get("volumes")))
     return [read_string(claim.get("claimName")) for claim in volumes if claim]
+
+
+def _list_scheduling_gates(spec: Object) -> list[str]:
+    return [read_string(gate.get("name")) for gate in read_mappings(spec.get("schedulingGates"))]
+
+
+def _list_tolerated_taints(spec: Object) -> list[str]:
+    tolerations = read_mappings(spec.get("tolerations"))
+    return [read_string(entry.get("key")) for entry in tolerations if entry.get("tolerationSeconds") is None]

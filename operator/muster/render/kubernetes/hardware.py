@@ -6,8 +6,8 @@ The user's own settings override these patches.
 from muster.api.document import JSON
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
-from muster.core.facts import Problem
 from muster.core.instances import InstanceHardware
+from muster.core.problem import Problem
 from muster.objects.kubernetes.devices import GPU, NEURON, NEURON_CORE
 from muster.render.kubernetes.machine_type import MachineType, find_machine_type, get_sagemaker_name
 from muster.render.kubernetes.merge import Fields

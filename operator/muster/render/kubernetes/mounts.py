@@ -6,7 +6,7 @@ from muster.api.document import JSON
 from muster.api.json_fields import read_mapping
 from muster.api.spec.data import Volume
 from muster.api.spec.job import Job
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 from muster.render.kubernetes import storage
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable

@@ -1,6 +1,6 @@
 """The error for a job that can't be rendered as pods."""
 
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 
 IMAGE_NOT_SET = "ImageNotSet"
 AGENT_IMAGE_NOT_SET = "AgentImageNotSet"

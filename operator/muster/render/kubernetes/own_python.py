@@ -3,7 +3,7 @@
 from muster.api.document import JSON
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.muster_containers import (
     SAME_RESOURCES_REASON,

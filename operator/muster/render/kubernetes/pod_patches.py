@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from muster.api.spec.job import Job
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 from muster.render.kubernetes import storage
 from muster.render.kubernetes.agent_container import make_agent_patches
 from muster.render.kubernetes.base_patches import make_default_patches, make_identity_patches

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from muster.api.document import JSON
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 from muster.objects.kubernetes.names import STORAGE_KEY, build_children_name
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.muster_containers import (

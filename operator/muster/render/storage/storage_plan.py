@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from pydantic import TypeAdapter
 
@@ -93,14 +94,17 @@ def make_git_folder(git: GitSource) -> GitFolder:
     return GitFolder(git.url, git.commit, git.path, username)
 
 
-_JSON = TypeAdapter(StoragePlan)
-
-
 def encode_plan(plan: StoragePlan) -> str:
     """Encode the plan as JSON."""
-    return _JSON.dump_json(plan, exclude_defaults=True).decode("utf-8")
+    return _build_adapter().dump_json(plan, exclude_defaults=True).decode("utf-8")
 
 
 def decode_plan(text: bytes) -> StoragePlan:
     """Decode the result of `encode_plan`. Raises `ValueError`."""
-    return _JSON.validate_json(text)
+    return _build_adapter().validate_json(text)
+
+
+@lru_cache(maxsize=1)
+def _build_adapter() -> TypeAdapter[StoragePlan]:
+    """Build the adapter at its first use, because most jobs have no plan."""
+    return TypeAdapter(StoragePlan)

@@ -13,7 +13,7 @@ from muster.backends.local.layout import RunLayout, make_folders, run_folder
 from muster.backends.local.processes import MAX_LINE_BYTES, AgentLineReader
 from muster.backends.local.scratch import Scratch
 from muster.cli.run.local_job import resolve_job
-from muster.core.members import count_nodes_with_spares
+from muster.core.world import count_nodes_with_spares
 from support.valid_jobs import make_job
 
 

@@ -7,8 +7,9 @@ import pytest
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.actions import KillNode
-from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessState
+from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure.problems import LOST_SECONDS, NODE_SILENT, find_loss_time
+from muster.core.problem import Problem
 from muster_worker.contract.schema import AgentPhase
 from unit.core.builders import (
     HEARTBEAT_SECONDS,

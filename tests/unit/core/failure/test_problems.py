@@ -8,9 +8,10 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.decide import find_requeue_time
 from muster.core.fact_completion import complete_facts
-from muster.core.facts import JobFacts, LauncherFacts, NodeFacts, Problem
+from muster.core.facts import JobFacts, LauncherFacts, NodeFacts
 from muster.core.judge import judge
 from muster.core.outcome import Verdict
+from muster.core.problem import Problem
 from muster_worker.contract.schema import AgentPhase, CommandKind
 from unit.core.builders import (
     START,

@@ -1,7 +1,8 @@
 """The sums over all jobs for Prometheus."""
 
+from muster.api.status.rules import MAX_RANKS
 from muster.api.status.status import Condition, RankStatus, StateRange, Status
-from muster.core.metrics.totals import MAX_RANKS, Totals
+from muster.core.metrics.totals import Totals
 
 TEAM = ("team", "Kubernetes")
 

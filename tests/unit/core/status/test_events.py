@@ -9,7 +9,13 @@ import pytest
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.core.facts import JobFacts, NodeFacts, Problem, ProcessFacts, ProcessState
+from muster.core.facts import (
+    JobFacts,
+    NodeFacts,
+    ProcessFacts,
+    ProcessState,
+)
+from muster.core.problem import Problem
 from muster.core.status.events import JobEvent, list_new_events, list_past_events
 from muster.core.status.refused_status import make_refused_status
 from muster.core.status.significant_change import is_significant_change

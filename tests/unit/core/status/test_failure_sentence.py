@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from muster.api.status.status import Status
-from muster.core.facts import JobFacts, LauncherFacts, Problem
+from muster.core.facts import JobFacts, LauncherFacts
+from muster.core.problem import Problem
 from muster_worker.contract.schema import AgentPhase, CommandKind, LauncherEnd
 from unit.core.builders import (
     START,

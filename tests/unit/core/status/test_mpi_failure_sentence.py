@@ -6,7 +6,13 @@ from dataclasses import replace
 import pytest
 
 from muster.api.status.status import Status
-from muster.core.facts import JobFacts, LauncherFacts, NodeFacts, Problem, RankFacts
+from muster.core.facts import (
+    JobFacts,
+    LauncherFacts,
+    NodeFacts,
+    RankFacts,
+)
+from muster.core.problem import Problem
 from muster_worker.contract.schema import AgentPhase, AgentProblem, CommandKind
 from unit.core.builders import (
     START,

@@ -7,8 +7,9 @@ import pytest
 from muster.api.spec.job import Job
 from muster.api.spec.queue import Queue
 from muster.api.status.status import Status
-from muster.core.facts import NodeFacts, Problem, ProcessFacts, ProcessState
+from muster.core.facts import NodeFacts, ProcessFacts, ProcessState
 from muster.core.failure.problems import SCHEDULING_GATED, UNSCHEDULABLE
+from muster.core.problem import Problem
 from unit.core.builders import T0, compute_status, facts, job, missing_node, node
 
 

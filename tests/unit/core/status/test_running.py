@@ -6,7 +6,8 @@ import pytest
 
 from muster.api.spec.job import Metric
 from muster.api.status.status import Condition, Progress, RankDetail, Status
-from muster.core.facts import JobFacts, NodeFacts, Problem, RankFacts
+from muster.core.facts import JobFacts, NodeFacts, RankFacts
+from muster.core.problem import Problem
 from muster_worker.contract.schema import AgentPhase, CommandKind
 from unit.core.builders import (
     START,

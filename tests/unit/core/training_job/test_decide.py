@@ -5,7 +5,7 @@ import pytest
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.actions import DeleteResource
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 from muster.core.training_job.attempt_state import CREATION_SECONDS
 from muster.core.training_job.decide import (
     AddFinalizer,

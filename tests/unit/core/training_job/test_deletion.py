@@ -3,7 +3,7 @@
 import pytest
 
 from muster.api.status.status import Status
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 from muster.core.training_job.attempt_state import CREATION_SECONDS
 from muster.core.training_job.backoff import compute_retry_time
 from muster.core.training_job.deletion import (

@@ -11,8 +11,8 @@ from muster.api.spec.job import Job, Metadata, Spec
 from muster.api.spec.launcher import LauncherSpec
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.api.status.status import Status
-from muster.core.facts import Problem
 from muster.core.outcome import Outcome
+from muster.core.problem import Problem
 from muster.core.status.training_job.summarise import summarise_training_job
 from muster.core.training_job.decide import TrainingAction, decide_training_job, find_training_requeue_time
 from muster.core.training_job.facts import (

@@ -6,8 +6,9 @@ import pytest
 
 from muster.backends.kubernetes.backend import whole_seconds
 from muster.backends.kubernetes.job_state import DELETION_RETRY_SECONDS, MAX_BACKOFF_SECONDS, JobState, PodDeletion
-from muster.core.facts import Problem, ProcessFacts, ProcessState
+from muster.core.facts import ProcessFacts, ProcessState
 from muster.core.failure.problems import LOST_SECONDS
+from muster.core.problem import Problem
 from muster.diagnose.kubernetes.node_facts import apply_agent_report, build_missing_process, is_caused_by_muster
 from muster.objects.kubernetes.observations import is_unreachable
 from muster.objects.kubernetes.pods import Condition

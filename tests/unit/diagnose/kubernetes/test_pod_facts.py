@@ -2,7 +2,8 @@
 
 import pytest
 
-from muster.core.facts import Problem, ProcessState
+from muster.core.facts import ProcessState
+from muster.core.problem import Problem
 from muster.diagnose.kubernetes.pod_facts import derive_process_facts
 from muster.objects.kubernetes.observations import observe_pod
 from unit.diagnose.kubernetes import pod_cases
@@ -323,9 +324,10 @@ def test_the_problem_names_what_deleted_the_pod(reason: str, message: str, probl
         assert condition["type"] == "DisruptionTarget"
         condition.update(reason=reason, message=message)
 
-    result = derive_process_facts(changed("evicted-by-api", disrupt)).problem
-    assert result is not None
-    assert result.reason == problem
+    process = derive_process_facts(changed("evicted-by-api", disrupt))
+    assert process.problem is not None
+    assert process.problem.reason == problem
+    assert process.disruption_announced_at is not None
 
 
 def test_who_deletes_a_pod_that_had_ended_did_not_end_it() -> None:

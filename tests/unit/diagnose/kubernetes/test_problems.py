@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 from muster.diagnose.kubernetes.problems import find_problem
 from muster.diagnose.kubernetes.quoting import MAX_CHARS, quote
 from muster.diagnose.kubernetes.scheduling import describe_scheduling_failure, describe_shortage

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from muster.api.document import JSON
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 from muster.diagnose.kubernetes.refusals import Refusal, read_refusal
 from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError, Cause
 from unit.render.kubernetes.cluster_jobs import cluster_job, rendered

@@ -33,7 +33,7 @@ _TORCHRUN_OPTIONS = (
 """The torchrun options that muster sets, without leading dashes. torchrun accepts _ instead of -."""
 
 _LAUNCHER_COMMANDS = ("torchrun", "accelerate", "deepspeed")
-"""Commands that start the ranks of one node. `contract.schema.Mpi` lists the commands that start all ranks."""
+"""Commands that start the ranks of one node. `contract.mpi.Mpi` lists the commands that start all ranks."""
 
 _LAUNCHER_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
 """The same launchers as Python modules, for `python -m`."""

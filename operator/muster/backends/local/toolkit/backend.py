@@ -22,13 +22,13 @@ from muster.core.facts import (
     JobFacts,
     MetricFacts,
     NodeFacts,
-    Problem,
     ProcessFacts,
     ProcessState,
     RankFacts,
     StopRequest,
 )
 from muster.core.failure import rank_output
+from muster.core.problem import Problem
 from muster.core.world import get_procs_per_node
 from muster_worker.contract.schema import (
     AgentPhase,

@@ -1,7 +1,7 @@
 """The status of a job that muster can't observe at the moment: the previous status, with the reason as message."""
 
 from muster.api.status.status import Status
-from muster.core.facts import Problem
+from muster.core.problem import Problem
 from muster.core.status.conditions import ConditionState, make_condition
 from muster.core.status.problems import TRANSIENT_REASONS
 from muster.core.status.truncate import truncate_message

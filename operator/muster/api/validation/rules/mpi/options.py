@@ -5,7 +5,7 @@ The sources for Open MPI are mpirun(1) of 4.1 and prterun(1) of 5. The sources f
 and with two.
 """
 
-from muster_worker.contract.schema import Mpi
+from muster_worker.contract.mpi import Mpi
 
 _OPEN_MPI_WORLD = (
     *("n", "np", "c", "N", "npernode", "pernode", "npersocket"),

@@ -23,7 +23,7 @@ from muster.api.validation.rules.mpi.options import (
     list_world_options,
 )
 from muster.api.validation.rules.pods.template_shape import enumerate_entries, list_containers
-from muster_worker.contract.schema import Mpi
+from muster_worker.contract.mpi import Mpi
 
 _ARGS: FieldPath = ("launcher", "mpi", "args")
 

@@ -1,0 +1,14 @@
+"""What all requests to the API server have in common."""
+
+from muster.distribution import version
+
+USER_AGENT = f"muster/{version()}"
+
+RESPONSE_SECONDS = 20.0
+"""The timeout of a response, or of the start of a stream."""
+
+MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+"""The maximum size of an object: by default 1.5 MiB in etcd, and up to six times that size as JSON."""
+
+MAX_ERROR_BYTES = 1024 * 1024
+"""The maximum size of an error's body. A larger body is ignored, and the error has only the HTTP status."""
