@@ -15,7 +15,7 @@ Condition = Callable[[Any], bool]
 
 @dataclass
 class JobWatch:
-    """The newest status of each job, and the waiters for a status. `phases` has each job's phases since it was cleared."""
+    """The newest status of each job, the waiters for a status, and each job's phases since `phases` was cleared."""
 
     statuses: dict[str, Any] = field(default_factory=dict)
     phases: dict[str, set[str]] = field(default_factory=dict)
