@@ -23,6 +23,7 @@ import json
 import os
 import platform
 import sys
+import traceback
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -90,11 +91,19 @@ async def measure(cluster: ControlPlane, options: argparse.Namespace) -> None:
             [Request("POST", "/api/v1/nodes", nodes.build_node(number)) for number in range(options.nodes)]
         )
     for part in options.parts:
+        await measure_part(cluster, part, options)
+
+
+async def measure_part(cluster: ControlPlane, part: str, options: argparse.Namespace) -> None:
+    """Measure a part, and print its result. If it fails, print why, so that the other parts are measured."""
+    try:
         async with run_site(cluster, part, options.profile, with_agents=part not in WITHOUT_AGENTS) as site:
             result = await PARTS[part](site, options)
             agents = None if site.agents is None else await site.agents.request(do="count")
             refusals = [line for line in site.operator.said.splitlines() if "refused" in line][-5:]
-        print(json.dumps({"part": part, **result, "agents": agents, "refusals": refusals}), flush=True)
+    except (ExceptionGroup, RuntimeError, TimeoutError) as error:
+        result, agents, refusals = {"error": "".join(traceback.format_exception(error))[-2000:]}, None, []
+    print(json.dumps({"part": part, **result, "agents": agents, "refusals": refusals}), flush=True)
 
 
 def main() -> None:
@@ -104,7 +113,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=100, help="how many jobs at once")
     parser.add_argument("--pods", type=int, default=10, help="the pods of each job")
     parser.add_argument("--job-pods", type=int, default=512, help="the pods of the large job of `restarts`")
-    parser.add_argument("--restarts", type=int, default=3, help="how often it restarts")
+    parser.add_argument("--restarts", type=int, default=1, help="how often it restarts; later restarts have a backoff")
     parser.add_argument("--seconds", type=float, default=300.0, help="how long `steady` measures")
     parser.add_argument("--nodes", type=int, default=nodes.NODES, help="simulated Kubernetes nodes")
     parser.add_argument("--profile", type=Path, metavar="FOLDER", help="where py-spy writes the operator's stacks")
