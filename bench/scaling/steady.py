@@ -1,8 +1,10 @@
 """Measures an operator with many running jobs: its usage, its restart, and the hand-over to another replica."""
 
 import asyncio
+import json
 import re
 import signal
+import sys
 import time
 from collections import Counter
 from typing import Any
@@ -32,11 +34,19 @@ async def measure(site: MusterSite, jobs: int, pods: int, seconds: float) -> dic
     await asyncio.sleep(SETTLE_SECONDS)
     with site.profile():
         steady = await _measure_usage(site, seconds)
-    result = {"jobs": jobs, "agents": jobs * pods, "start_seconds": start, "steady": steady}
+    result: dict[str, Any] = {"jobs": jobs, "agents": jobs * pods, "start_seconds": start, "steady": steady}
+    _show(result)
     result["restart"] = await _measure_restart(site, names)
+    _show(result["restart"])
     result["graceful_hand_over"] = await _measure_hand_over(site, names[:-1], signal.SIGTERM)
+    _show(result["graceful_hand_over"])
     result["crash_hand_over"] = await _measure_hand_over(site, names[:-1], signal.SIGKILL)
     return result
+
+
+def _show(result: dict[str, Any]) -> None:
+    """Print a result at once, because the next ones take minutes."""
+    print(json.dumps(result), file=sys.stderr, flush=True)
 
 
 async def _measure_usage(site: MusterSite, seconds: float) -> dict[str, Any]:

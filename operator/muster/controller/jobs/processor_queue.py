@@ -19,7 +19,7 @@ in a second.
 _OTHERS_FACTOR = 2.0
 
 _ESTIMATE_WEIGHT = 0.1
-_WAIT_WEIGHT = 0.02
+_WAIT_WEIGHT = 0.05
 
 
 class ProcessorQueue:

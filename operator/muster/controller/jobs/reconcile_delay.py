@@ -9,10 +9,10 @@ from dataclasses import dataclass
 MIN_DELAY_SECONDS = 0.02
 """The minimum delay between two reconciles, so that one handles all reports that arrive together."""
 
-LOAD_FACTOR = 10.0
-"""The minimum delay is also this multiple of the time that a step waits for its turn.
+LOAD_FACTOR, IDLE_WAIT_SECONDS, MAX_LOAD_DELAY_SECONDS = 30.0, 0.003, 1.0
+"""If steps wait longer for their turn than in an idle operator, the minimum delay is this multiple of the excess.
 
-So if hundreds of jobs fail at once, the first reconcile of each is before the others of the same job.
+So if hundreds of jobs fail at once, the first reconcile of each is before later ones of the other jobs.
 """
 
 MAX_URGENT_DELAY_SECONDS = 0.5
@@ -53,6 +53,7 @@ def make_delay(
 
     `share_seconds` is the delay that the job's share of the processor requires.
     """
-    min_seconds = max(MIN_DELAY_SECONDS, LOAD_FACTOR * wait_seconds)
+    load_seconds = min(MAX_LOAD_DELAY_SECONDS, LOAD_FACTOR * (wait_seconds - IDLE_WAIT_SECONDS))
+    min_seconds = max(MIN_DELAY_SECONDS, load_seconds)
     urgent_seconds = max(min_seconds, min(MAX_URGENT_DELAY_SECONDS, used_seconds))
     return ReconcileDelay(max(min_seconds, share_seconds), urgent_seconds, requeue_at)

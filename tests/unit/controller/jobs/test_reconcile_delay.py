@@ -6,6 +6,7 @@ import pytest
 
 from muster.controller.jobs.reconcile_delay import (
     LOAD_FACTOR,
+    MAX_LOAD_DELAY_SECONDS,
     MAX_URGENT_DELAY_SECONDS,
     MIN_DELAY_SECONDS,
     ReconcileDelay,
@@ -20,17 +21,18 @@ NOW = 1.8e9
     ("share", "used", "wait", "expected"),
     [
         (0.0, 0.002, 0.0, (MIN_DELAY_SECONDS, MIN_DELAY_SECONDS)),
-        (0.0, 0.002, 0.03, (LOAD_FACTOR * 0.03, LOAD_FACTOR * 0.03)),
+        (0.0, 0.002, 0.013, (LOAD_FACTOR * 0.01, LOAD_FACTOR * 0.01)),
+        (0.0, 0.002, 3.0, (MAX_LOAD_DELAY_SECONDS, MAX_LOAD_DELAY_SECONDS)),
         (8.0, 0.3, 0.0, (8.0, 0.3)),
         (60.0, 5.0, 0.0, (60.0, MAX_URGENT_DELAY_SECONDS)),
     ],
-    ids=["a small job", "a busy operator", "a large job", "a huge job"],
+    ids=["a small job", "a busy operator", "an overloaded operator", "a large job", "a huge job"],
 )
 def test_the_delay_grows_with_the_job_and_with_the_load(
     share: float, used: float, wait: float, expected: tuple[float, float]
 ) -> None:
     delay = make_delay(share, used, wait, None)
-    assert (delay.seconds, delay.urgent_seconds) == expected
+    assert (delay.seconds, delay.urgent_seconds) == pytest.approx(expected)
 
 
 def wait(requeue_at: float | None, urgent_at: float) -> float:
