@@ -19,7 +19,7 @@ from scaling.muster_site import MusterSite
 BATCH_JOBS = 100
 """The jobs are created in batches of this number, so that the start takes little memory."""
 
-START_SECONDS, SETTLE_SECONDS, CONTACT_SECONDS, READY_SECONDS = 300.0, 15.0, 120.0, 60.0
+START_SECONDS, SETTLE_SECONDS, CONTACT_SECONDS, READY_SECONDS = 300.0, 10.0, 120.0, 60.0
 POLL_SECONDS, METRICS_SECONDS = 0.02, 10.0
 _LAG_BUCKET = re.compile(r'^muster_event_loop_lag_seconds_bucket\{le="([^"]+)"\} (\S+)$', re.MULTILINE)
 _WRITES = re.compile(r'^muster_status_writes_total\{kind="(\w+)"\} (\S+)$', re.MULTILINE)
