@@ -177,13 +177,12 @@ def _find_conflicting_nodes(context: CompletionContext, facts: JobFacts) -> Iter
             continue
         if agent.report.attempt == 0 or agent.report.phase == AgentPhase.ENDED:
             continue
-        is_member = node.node in members
-        if not is_member or (context.job.spec.elastic is not None and _runs_foreign_ranks(context.job, node, agent)):
+        if node.node not in members or _runs_foreign_ranks(context.job, node, agent):
             yield node.node
 
 
 def _runs_foreign_ranks(job: Job, member: NodeFacts, agent: AgentFacts) -> bool:
-    """Whether a member runs ranks of another node, because the status has a wrong number of members."""
+    """Whether a member runs ranks of another node, because the status has other members or another order."""
     return any(rank.report.rank not in _list_ranks(job, member) for rank in agent.ranks)
 
 

@@ -247,7 +247,8 @@ def _served(node_sync: NodeSync, path: Path) -> Iterator[None]:
     reader, writer = os.pipe()
     thread = Thread(target=serve_sync, args=(node_sync, path, reader))
     thread.start()
-    while not path.exists():
+    # The socket's file exists before the server accepts connections.
+    while not _accepts_connections(path):
         time.sleep(0.005)
     try:
         yield
@@ -255,6 +256,11 @@ def _served(node_sync: NodeSync, path: Path) -> Iterator[None]:
         os.close(writer)
         thread.join()
         os.close(reader)
+
+
+def _accepts_connections(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
 
 
 def _asked(path: Path, line: bytes) -> bytes:

@@ -281,6 +281,21 @@ def test_no_two_nodes_run_the_same_ranks_after_an_edit_of_the_status(edited_memb
     assert [entry.number for entry in world.nodes[1].ranks] == [2, 3]
 
 
+@pytest.mark.parametrize("is_new_leader", [False, True])
+def test_the_ranks_start_again_after_an_edit_of_the_members_order(*, is_new_leader: bool) -> None:
+    world = start_world()
+    world.status = world.status.model_copy(update={"members": "1,0"})
+    if is_new_leader:
+        world.restart_operator()
+    for _ in range(EVENT_ROUNDS):
+        world.now += 1
+        run_rounds(world)
+        running = [rank.number for entry in world.nodes for rank in entry.ranks if rank.ended_at is None]
+        assert len(running) == len(set(running))
+    assert (world.status.phase, world.status.attempt) == ("Running", 2)
+    assert sorted(running) == [0, 1, 2, 3]
+
+
 def test_a_failed_rank_uses_no_spare() -> None:
     world = start_world()
     world.nodes[1].ranks[0].end(world.now, 7, None, "ValueError: bad label")

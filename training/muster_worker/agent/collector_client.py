@@ -7,7 +7,7 @@ import socket
 import ssl
 import time
 import zlib
-from typing import Callable, Optional, Tuple, Type, TypeVar
+from typing import Any, Callable, List, Mapping, Optional, Tuple, Type, TypeVar
 from urllib.parse import urlsplit
 
 from muster_worker.contract import wire
@@ -70,6 +70,23 @@ class TrustedAuthorities:
         return True
 
 
+class _Connection(http.client.HTTPSConnection):
+    """Sends the header and the body of a request together, so that both sides handle one TLS record, not two."""
+
+    def __init__(self, host: str, port: Optional[int], context: ssl.SSLContext) -> None:
+        super().__init__(host, port, timeout=_CONNECT_TIMEOUT, context=context)
+        self._parts: List[bytes] = []
+
+    def send(self, data: Any) -> None:
+        self._parts.append(data)
+
+    def send_request(self, method: str, path: str, body: Optional[bytes], headers: Mapping[str, str]) -> None:
+        """Send a request. Raises `OSError` or `HTTPException`."""
+        self._parts = []
+        self.request(method, path, body, headers)
+        super().send(b"".join(self._parts))
+
+
 class CollectorClient:
     """A client of the collector for one thread."""
 
@@ -77,7 +94,7 @@ class CollectorClient:
         self._target = urlsplit(url)
         self._token_file = token_file
         self._trust = trust
-        self._connection: Optional[http.client.HTTPSConnection] = None
+        self._connection: Optional[_Connection] = None
         self.answered_at = time.monotonic()  # when the last answered request was sent
 
     def send_report(self, body: bytes) -> ReportAnswer:
@@ -122,7 +139,7 @@ class CollectorClient:
             "Content-Type": "application/json",
             "Accept-Encoding": "deflate",
         }
-        connection.request(method, self._target.path.rstrip("/") + path, body, headers)
+        connection.send_request(method, self._target.path.rstrip("/") + path, body, headers)
         response = connection.getresponse()
         answer = response.read(MAX_ANSWER_BYTES + 1)
         if len(answer) > MAX_ANSWER_BYTES:
@@ -138,11 +155,11 @@ class CollectorClient:
             raise CollectorUnavailable(_describe_refusal(response.status, answer), retry_after)
         return response.status, answer
 
-    def _open(self, timeout: float) -> http.client.HTTPSConnection:
+    def _open(self, timeout: float) -> _Connection:
         if self._connection is None or self._connection.sock is None:
             host, port = self._target.hostname or "", self._target.port
             context = self._trust.context
-            connection = http.client.HTTPSConnection(host, port, timeout=_CONNECT_TIMEOUT, context=context)
+            connection = _Connection(host, port, context)
             connection.connect()
             enable_keepalive(connection.sock)
             self._connection = connection

@@ -16,6 +16,7 @@ from muster_worker.agent.log import Log
 from muster_worker.agent.node_options import NodeOptions
 from muster_worker.agent.outage import Outage
 from muster_worker.agent.peers import find_node_rank, set_peers
+from muster_worker.agent.report_delay import compute_report_delay
 from muster_worker.agent.reports import Observation, Snapshot, make_report
 from muster_worker.agent.state import (
     AgentTerminated,
@@ -126,8 +127,9 @@ class NodeAgent:
             port_socket = hold_another_port(self._options.port_socket)
             self._options = replace(self._options, port_socket=port_socket)
             self._state = replace(self._state, port=port_socket.getsockname()[1])
-        # A new metric value alone can wait for the heartbeat.
-        if replace(before, metrics=()) != replace(self._state, metrics=()) or time.monotonic() >= self._next_report_at:
+        due_at = time.monotonic() + compute_report_delay(before, self._state)
+        self._next_report_at = min(self._next_report_at, due_at)
+        if time.monotonic() >= self._next_report_at:
             self._publish()
 
     def _get_rank_memory(self, rank: int) -> int:

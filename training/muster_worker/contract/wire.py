@@ -77,7 +77,7 @@ def _build_reader(hint: Any) -> Callable[[Any], Any]:
         return _build_list_reader(_build_reader(arguments[0]))
     if origin is not None and issubclass(origin, Mapping):
         return _build_mapping_reader(_build_reader(arguments[1]))
-    return partial(_read_scalar, hint)
+    return _build_scalar_reader(hint)
 
 
 def _build_object_reader(cls: Any) -> Callable[[Any], Any]:
@@ -85,16 +85,15 @@ def _build_object_reader(cls: Any) -> Callable[[Any], Any]:
     fields = dataclasses.fields(cls)
     readers = tuple((field.name, _build_reader(hints[field.name])) for field in fields)
     names = frozenset(field.name for field in fields)
-    required = tuple(field.name for field in fields if _is_required(field))
+    required = frozenset(field.name for field in fields if _is_required(field))
 
     def read(value: Any) -> Any:
         if not isinstance(value, dict):
             raise _WrongValue(f"expected an object, found {_describe_type(value)}")
         if not value.keys() <= names:
             raise _WrongValue("unknown field", f".{min(value.keys() - names)[:64]}")
-        for name in required:
-            if name not in value:
-                raise _WrongValue("missing", f".{name}")
+        if not value.keys() >= required:
+            raise _WrongValue("missing", f".{min(required - value.keys())}")
         result = {}
         for name, read_field in readers:
             if name in value:
@@ -155,6 +154,17 @@ def _build_mapping_reader(read_item: Callable[[Any], Any]) -> Callable[[Any], An
             except _WrongValue as error:
                 raise _WrongValue(error.problem, f".{key}{error.path}") from None
         return result
+
+    return read
+
+
+def _build_scalar_reader(hint: Any) -> Callable[[Any], Any]:
+    # Most values are texts: the command that starts a large job has some for each node.
+    if hint not in (str, bool):
+        return partial(_read_scalar, hint)
+
+    def read(value: Any) -> Any:
+        return value if type(value) is hint else _read_scalar(hint, value)
 
     return read
 

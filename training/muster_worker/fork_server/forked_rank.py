@@ -14,6 +14,7 @@ import sys
 from importlib.machinery import SourceFileLoader
 
 from muster_worker.fork_server.command import parse_command
+from muster_worker.fork_server.rendezvous import TORCHRUN, wait_for_store
 from muster_worker.rank import hook, hook_environment
 from muster_worker.rank.command_line import write_command_line
 
@@ -56,7 +57,7 @@ def become_rank(
     os.write(2, output)
     _set_python_path(python_command, arguments, moved_code)
     if python_command.module:
-        return lambda: _run_module(python_command.module)
+        return lambda: _run_module(python_command.module, arguments)
     return lambda: _run_script(python_command.script)
 
 
@@ -147,7 +148,9 @@ def _run_script(script: str) -> None:
         raise
 
 
-def _run_module(module: str) -> None:
+def _run_module(module: str, arguments: Sequence[str]) -> None:
+    if module == TORCHRUN:
+        wait_for_store(arguments)
     runpy.run_module(module, None, "__main__", alter_sys=True)
 
 

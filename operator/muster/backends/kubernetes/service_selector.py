@@ -8,6 +8,7 @@ from muster.api.spec.job import Job
 from muster.backends.kubernetes.job_state import JobState
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.clients.kubernetes.client import Client
+from muster.core.facts import ProcessState
 from muster.core.world import count_nodes_with_spares
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import SERVICES
@@ -25,8 +26,10 @@ async def select_pods(job: Job, job_state: JobState, pods: PodIndex, client: Cli
 
 
 def _count_addresses(job: Job, pods: PodIndex) -> int:
+    """Count the pods with an address that have not ended. No pod looks up the names of an ended job."""
     newest = (pods.newest_pod(job.metadata.uid, node) for node in range(count_nodes_with_spares(job)))
-    return sum(entry is not None and entry.pod.ip != "" for entry in newest)
+    entries = (entry for entry in newest if entry is not None and entry.process.state is not ProcessState.EXITED)
+    return sum(entry.pod.ip != "" for entry in entries)
 
 
 async def _add_selector(job: Job, client: Client) -> None:
