@@ -10,6 +10,7 @@ from functools import lru_cache
 from muster_worker.agent.collector_client import CollectorUnavailable, compute_backoff, read_retry_after
 from muster_worker.agent.exchange import POLL_SECONDS
 from muster_worker.agent.node import FIRST_HEARTBEAT_SECONDS
+from muster_worker.agent.report_delay import BRIEF_SECONDS
 from muster_worker.contract import wire
 from muster_worker.contract.schema import Command, CommandKind, Order, ReportAnswer
 from simulated_agents.connection import Connection, Response, Target, is_success
@@ -19,6 +20,7 @@ REQUEST_SECONDS, CONNECT_SECONDS = 10.0, 5.0
 """The time limits of the shipped agent."""
 
 STEP_SECONDS = 0.5
+_BRIEF = (Activity.STARTING, Activity.STOPPING)
 _RUNNING = (Activity.STARTING, Activity.RUNNING, Activity.RANK_FAILED, Activity.STOPPING)
 
 
@@ -27,7 +29,7 @@ class Timings:
     """How long the processes of a node take, in seconds: to start, to end after SIGTERM, and after a rank's failure."""
 
     start: float = 0.1
-    stop: float = 0.05
+    stop: float = 0.04
     launcher: float = 0.1
 
 
@@ -275,7 +277,10 @@ class Agent:
             self.started_at = time.monotonic()
         if activity in (Activity.STOPPED, Activity.FAILED):
             self._ended_at = time.monotonic()
-        self._changed.set()
+        if activity in _BRIEF:
+            asyncio.get_running_loop().call_later(BRIEF_SECONDS, self._changed.set)
+        else:
+            self._changed.set()
 
 
 @lru_cache(maxsize=64)
