@@ -48,7 +48,7 @@ async def measure_all(
 ) -> list[dict[str, Any]]:
     """Measure each creator of pods with each shape, one after the other."""
     results = []
-    async with connect(cluster.site) as api:
+    async with connect(cluster.site.api, cluster.site.state.keys) as api:
         await api.send_all(
             [Request("POST", "/api/v1/nodes", nodes.build_node(number)) for number in range(nodes.NODES)]
         )

@@ -20,7 +20,7 @@ from muster.core.status.significant_change import is_significant_change
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.job_source import WATCHED_JOBS, read_identity
 from muster.objects.kubernetes.kinds import Object
-from muster.objects.kubernetes.resource import Resource, read_resource
+from muster.objects.kubernetes.resource import Resource, is_newer, read_resource
 
 PROGRESS_INTERVAL_SECONDS = 2.0
 """The minimum interval between two progress writes of one job."""
@@ -81,6 +81,9 @@ class StatusWriter:
 
     def handle_change(self, source: Object) -> bool:
         """Handle a version of the resource; return whether it is newer."""
+        # Each write comes back as an event. Parsing takes a millisecond, and it only matters to a refused spec.
+        if not isinstance(self.newest_resource.job, InvalidResource) and not is_newer(source, self.newest_resource):
+            return False
         resource = self._dependencies.read(source, self.newest_resource)
         if not resource.is_newer_than(self.newest_resource):
             return False
@@ -112,6 +115,11 @@ class StatusWriter:
         status = self._add_shard(status)
         await self._write(status, serialise_status(status), is_urgent=self._is_significant(status))
         self._check_lease()
+
+    def plan_progress(self) -> float:
+        """Return when progress may be written. Call this again then: the time may be that of the next decision."""
+        self._is_due()
+        return self._dependencies.clock() if self.progress_due_at is None else self.progress_due_at
 
     async def write_now(self, status: Status) -> None:
         """Write the status, also progress. The caller may act afterwards. Raises the errors of `write`."""
