@@ -8,27 +8,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from svg import make_page
+
 WIDTH, HEIGHT = 760, 380
 LEFT, RIGHT, TOP, BOTTOM = 64, 130, 64, 56
-
-# A background of its own keeps the text readable on pages whose colours don't follow the reader's preference.
-STYLE = """
-text { font: 14px system-ui, sans-serif; fill: #1f2328; }
-.title { font-size: 16px; font-weight: 600; }
-.page { fill: #ffffff; }
-.grid { stroke: #d1d9e0; }
-.a { stroke: #0969da; fill: #0969da; }
-.b { stroke: #bc4c00; fill: #bc4c00; }
-text.a, text.b { stroke: none; font-weight: 600; }
-polyline { fill: none !important; stroke-width: 2.5; }
-@media (prefers-color-scheme: dark) {
-  text { fill: #f0f6fc; }
-  .page { fill: #0d1117; }
-  .grid { stroke: #3d444d; }
-  .a { stroke: #4493f8; fill: #4493f8; }
-  .b { stroke: #f0883e; fill: #f0883e; }
-}
-"""
 
 
 @dataclass(frozen=True)
@@ -96,18 +79,8 @@ def draw(lines: Sequence[Line]) -> str:
     lowest = min(ratio for line in lines for _, ratio in line.points)
     axes = Axes(max(second for line in lines for second, _ in line.points), int(lowest * 5) / 5)
     title = "Goodput of two jobs with kill -9 of a rank each minute (▲)"
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
-            f"<title>{title}</title>",
-            f"<style>{STYLE}</style>",
-            f'<rect class="page" width="{WIDTH}" height="{HEIGHT}" rx="8"/>',
-            f'<text class="title" x="{LEFT}" y="32">{title}</text>',
-            *draw_axes(axes),
-            *(part for line in lines for part in draw_line(line, axes)),
-            "</svg>",
-        ]
-    )
+    parts = [*draw_axes(axes), *(part for line in lines for part in draw_line(line, axes))]
+    return make_page(title, WIDTH, HEIGHT, LEFT, parts)
 
 
 def main() -> None:

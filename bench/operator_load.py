@@ -49,7 +49,7 @@ from muster.render.kubernetes import render
 from muster.render.kubernetes.pod_settings import PodSettings
 from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
 
-SETTING = PodSettings("cluster.local", "https://muster-collector.muster-system.svc:8443")
+SETTING = PodSettings("cluster.local", "https://muster-collector.muster-system.svc:8443", "muster-agent-0")
 SETTLE_SECONDS = 0.5
 TICK_SECONDS = 0.05
 

@@ -246,7 +246,7 @@ async def measure(cluster: ControlPlane, options: argparse.Namespace) -> Measure
     """Apply the jobs, and wait until all have succeeded."""
     jobs, speed = options.jobs, options.speed
     service, seen = make_service(speed), Seen()
-    async with connect(cluster.site) as api:
+    async with connect(cluster.site.api, cluster.site.state.keys) as api:
         await api.send(Request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}}))
         with ExitStack() as stack:
             url = stack.enter_context(serving(service))

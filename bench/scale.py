@@ -2,7 +2,8 @@
 
     PYTHONPATH=tests:bench python bench/scale.py [--pods 512] [--jobs 100] [--job-pods 10] [--only muster]
 
-It runs one job of `--pods` pods, and `--jobs` jobs of `--job-pods` pods at once. Each is created by:
+It runs one job of `--pods` pods, and `--jobs` jobs of `--job-pods` pods at once. Both options may have several numbers.
+Each is created by:
 
 - `bare-client`: a client that creates muster's pods directly, with 64 requests in flight;
 - `indexed-job`: Indexed Jobs, the controller manager at its defaults (20 requests per second, bursts of 30);
@@ -47,7 +48,7 @@ async def measure_all(
 ) -> list[dict[str, Any]]:
     """Measure each creator of pods with each shape, one after the other."""
     results = []
-    async with connect(cluster.site) as api:
+    async with connect(cluster.site.api, cluster.site.state.keys) as api:
         await api.send_all(
             [Request("POST", "/api/v1/nodes", nodes.build_node(number)) for number in range(nodes.NODES)]
         )
@@ -62,14 +63,16 @@ async def measure_all(
 def main() -> None:
     """Start the control plane, measure, and print the result."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--pods", type=int, default=512, help="the pods of the one job; 0 to leave it out")
-    parser.add_argument("--jobs", type=int, default=100, help="how many jobs at once; 0 to leave them out")
+    parser.add_argument("--pods", type=int, nargs="+", default=[512], help="the pods of the one job; 0 to leave it out")
+    parser.add_argument("--jobs", type=int, nargs="+", default=[100], help="how many jobs at once; 0 to leave them out")
     parser.add_argument("--job-pods", type=int, default=10, help="the pods of each of them")
     parser.add_argument("--only", nargs="+", choices=[creator.name for creator in POD_CREATORS])
     parser.add_argument("--profile", type=Path, metavar="FOLDER", help="where py-spy writes the operator's stacks")
     options = parser.parse_args()
     interruption.handle_signals()
-    shapes = [shape for shape in (Shape(1, options.pods), Shape(options.jobs, options.job_pods)) if shape.all_pods]
+    single_jobs = [Shape(1, pods) for pods in options.pods]
+    many_jobs = [Shape(jobs, options.job_pods) for jobs in options.jobs]
+    shapes = [shape for shape in (*single_jobs, *many_jobs) if shape.all_pods]
     pod_creators = [creator for creator in POD_CREATORS if not options.only or creator.name in options.only]
     with control_plane.run_control_plane() as cluster:
         Kubectl(cluster.site.state.kubeconfig).define(format_crd_yaml())

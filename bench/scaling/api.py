@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import aiohttp
-
-from scaling.components import Site
 
 MAX_IN_FLIGHT = 64
 
@@ -81,14 +80,13 @@ class Api:
 
 
 @asynccontextmanager
-async def connect(site: Site) -> AsyncIterator[Api]:
-    """Yield a client with a connection for each request in flight."""
-    keys = site.state.keys
+async def connect(url: str, keys: Path) -> AsyncIterator[Api]:
+    """Yield a client with a connection for each request in flight. `keys` has the administrator's keys."""
     context = ssl.create_default_context(cafile=keys / "authority.crt")
     context.load_cert_chain(keys / "administrator.crt", keys / "administrator.key")
-    # The watch needs another connection.
+    # Watches need other connections.
     connector = aiohttp.TCPConnector(ssl=context, limit=MAX_IN_FLIGHT + 4)
-    async with aiohttp.ClientSession(site.api, connector=connector) as session:
+    async with aiohttp.ClientSession(url, connector=connector) as session:
         yield Api(session)
 
 

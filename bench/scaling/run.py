@@ -132,7 +132,14 @@ async def wait_until_any(api: Api, path: str) -> None:
 @contextmanager
 def profile(pid: int, file: Path) -> Iterator[None]:
     """Record the operator's stacks with py-spy, which must be on PATH. A line has one stack and its samples."""
-    options = (f"--pid={pid}", f"--output={file}", "--format=raw", f"--duration={PROFILE_SECONDS}", "--nonblocking")
+    options = (
+        f"--pid={pid}",
+        f"--output={file}",
+        "--format=raw",
+        f"--duration={PROFILE_SECONDS}",
+        "--rate=200",
+        "--nonblocking",
+    )
     recorder = subprocess.Popen(["py-spy", "record", *options], stdout=subprocess.DEVNULL)
     try:
         yield

@@ -79,12 +79,28 @@ def measure_cpu_seconds(pids: Iterable[int]) -> float:
     return ticks / _TICKS
 
 
+def measure_machine_cpu_seconds() -> float:
+    """Return the CPU time that all processes of the machine have used."""
+    fields = Path("/proc/stat").read_text(encoding="utf-8").splitlines()[0].split()
+    user, nice, system, _, _, irq, softirq = map(int, fields[1:8])
+    return (user + nice + system + irq + softirq) / _TICKS
+
+
 def measure_peak_mib(pids: Iterable[int]) -> float:
     """Return the sum of the processes' peak resident memory."""
+    return _sum_memory(pids, "VmHWM:")
+
+
+def measure_resident_mib(pids: Iterable[int]) -> float:
+    """Return the sum of the processes' resident memory."""
+    return _sum_memory(pids, "VmRSS:")
+
+
+def _sum_memory(pids: Iterable[int], field: str) -> float:
     total = 0
     for pid in pids:
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-        total += int(status.partition("VmHWM:")[2].split()[0])
+        total += int(status.partition(field)[2].split()[0])
     return round(total / 1024, 1)
 
 

@@ -16,7 +16,7 @@ from scaling.api import Request
 IMAGE = "registry.example/train:1"
 COMMAND = ["python", "train.py"]
 RANKS = 8
-_POD_SETTINGS = PodSettings("cluster.local", "https://muster-collector.bench.svc:8443")
+_POD_SETTINGS = PodSettings("cluster.local", "https://muster-collector.bench.svc:8443", "muster-agent-0")
 
 
 @dataclass(frozen=True)

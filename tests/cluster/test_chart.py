@@ -98,6 +98,7 @@ def test_all_values_arrive() -> None:
         "--metrics-port=8082",
         "--lease-namespace=muster-system",
         "--lease-name=muster",
+        "--shard=0/1",
         "--config=/etc/muster/config.yaml",
     ]
     assert {"name": "config", "mountPath": "/etc/muster", "readOnly": True} in container["volumeMounts"]
@@ -207,6 +208,27 @@ def test_rights_are_the_verbs_that_muster_uses_and_end_at_the_namespaces() -> No
     assert {each.names for each in everywhere if each.resource == "endpointslices" and each.verb != "create"} == {
         ("muster-collector-ipv4", "muster-collector-ipv6")
     }
+
+
+def test_each_shard_has_a_deployment_a_lease_and_a_collector_of_its_own() -> None:
+    objects = chart.render({**IMAGE, "shards": 2})
+    for shard, suffix in enumerate(("", "-1")):
+        deployment = chart.one(objects, "Deployment", f"muster{suffix}")
+        [container] = deployment["spec"]["template"]["spec"]["containers"]
+        assert f"--shard={shard}/2" in container["args"]
+        assert any(f"https://muster-collector{suffix}.{chart.NAMESPACE}.svc" in text for text in container["args"])
+        selector = deployment["spec"]["selector"]["matchLabels"]
+        assert selector.items() <= deployment["spec"]["template"]["metadata"]["labels"].items()
+        assert selector["muster.dev/shard"] == str(shard)
+        assert (
+            chart.one(objects, "PodDisruptionBudget", f"muster{suffix}")["spec"]["selector"]["matchLabels"] == selector
+        )
+        assert chart.one(objects, "Lease", f"muster{suffix}")
+        assert chart.one(objects, "Service", f"muster-collector{suffix}")
+    names = {name for rule in chart.one(objects, "Role", "muster")["rules"] for name in rule.get("resourceNames", ())}
+    collectors = {"muster-collector", "muster-collector-1"}
+    slices = {f"{name}-ipv{version}" for name in collectors for version in (4, 6)}
+    assert names == {"muster", "muster-1", *collectors, *slices}
 
 
 def test_the_api_server_asks_about_the_jobs_that_muster_runs() -> None:

@@ -78,6 +78,22 @@ disruptions:
 {{- end }}
 {{- end }}
 
+{{- /* The end of the names of a shard's objects. The first shard has none. */ -}}
+{{- define "muster.suffix" -}}
+{{- if . }}-{{ . }}{{ end -}}
+{{- end }}
+
+{{- /* The names of an object of each shard, as a JSON list: with "muster-collector", [muster-collector, muster-collector-1]. */ -}}
+{{- define "muster.shardNames" -}}
+{{- $names := list -}}
+{{- range $shard := until (int .count) }}
+{{- range $ending := $.endings | default (list "") }}
+{{- $names = append $names (printf "%s%s%s" $.prefix (include "muster.suffix" $shard) $ending) }}
+{{- end }}
+{{- end }}
+{{- toJson $names -}}
+{{- end }}
+
 {{- define "muster.account" -}}
 - kind: ServiceAccount
   name: muster

@@ -4,6 +4,7 @@ CEL and the webhook get the old and the new spec. The operator gets only the new
 metadata.generation to detect a change after the job's end.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 
 from muster.api.document import JSON
@@ -42,14 +43,19 @@ _IS_MUTABLE_CEL = (
 )
 
 
-def build_ended_job_rule(spec: Mapping[str, JSON]) -> str:
-    """Return the CEL rule at the resource's root for a job that has ended, from the spec's schema."""
-    return f"!{_HAS_ENDED_CEL} || ({_build_unchanged_rule(spec, ())})"
+def build_change_rule(spec: Mapping[str, JSON]) -> str:
+    """Return the CEL rule at the resource's root for changes of the spec, from the spec's schema.
+
+    The API server evaluates it at each write of the status, too. For each look-up of a field of the spec, it copies the
+    list of all its fields, and the rule has hundreds of look-ups. So the rule first compares the whole spec.
+    """
+    ended_rule, active_rule = _build_unchanged_rule(spec, ()), _build_unchanged_rule(spec, MUTABLE_FIELDS)
+    return f"self.spec == oldSelf.spec || ({_HAS_ENDED_CEL} ? ({ended_rule}) : ({_IS_MUTABLE_CEL} || ({active_rule})))"
 
 
-def build_active_job_rule(spec: Mapping[str, JSON]) -> str:
-    """Return the CEL rule at the resource's root for a job that has not ended, from the spec's schema."""
-    return f"{_HAS_ENDED_CEL} || {_IS_MUTABLE_CEL} || ({_build_unchanged_rule(spec, MUTABLE_FIELDS)})"
+def build_change_message() -> str:
+    """Return the CEL expression for the message of a change that `build_change_rule` forbids."""
+    return f"{_HAS_ENDED_CEL} ? {json.dumps(ENDED_MESSAGE)} : {json.dumps(IMMUTABLE_MESSAGE)}"
 
 
 def find_changed_fields(old_spec: Mapping[str, JSON], new_spec: Mapping[str, JSON]) -> tuple[str, ...]:

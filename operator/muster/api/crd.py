@@ -5,7 +5,7 @@ from copy import deepcopy
 import yaml
 
 from muster.api.backends import BACKENDS
-from muster.api.changes import ENDED_MESSAGE, IMMUTABLE_MESSAGE, build_active_job_rule, build_ended_job_rule
+from muster.api.changes import IMMUTABLE_MESSAGE, build_change_message, build_change_rule
 from muster.api.names import API_VERSION, GROUP, KIND, NAME_MESSAGE, PLURAL, SHORT_NAME, VERSION
 from muster.api.schema import Schema, build_spec_schema
 from muster.api.status_schema import build_status_schema
@@ -112,14 +112,9 @@ def _build_root_schema() -> Schema:
                 "message": NAME_MESSAGE,
             },
             {
-                "rule": build_ended_job_rule(spec),
-                "message": ENDED_MESSAGE,
-                "reason": "FieldValueForbidden",
-                "fieldPath": ".spec",
-            },
-            {
-                "rule": build_active_job_rule(spec),
+                "rule": build_change_rule(spec),
                 "message": IMMUTABLE_MESSAGE,
+                "messageExpression": build_change_message(),
                 "reason": "FieldValueForbidden",
                 "fieldPath": ".spec",
             },

@@ -36,6 +36,9 @@ BACKLOG = 4096
 MAX_QUEUED_REQUESTS = 1
 """The maximum number of queued requests of a connection. Agents wait for a response before the next request."""
 
+MAX_OTHER_DESCRIPTORS = 1024
+"""The maximum number of descriptors for the rest of the process: the API server, the webhook and files."""
+
 PARSE_CHUNK_BYTES = 2048
 """The number of bytes that the HTTP parser gets at a time."""
 
@@ -197,11 +200,10 @@ def _record_pod(request: web.BaseRequest, pod: PodClaim) -> None:
 
 
 def _limit_to_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
-    # leave half of the descriptors to the rest of the process
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return limits
-    max_connections = max(16, soft // 2)
+    max_connections = max(16, soft - min(soft // 2, MAX_OTHER_DESCRIPTORS))
     return replace(
         limits,
         connections=min(limits.connections, max_connections),

@@ -3,16 +3,21 @@
 import asyncio
 from dataclasses import dataclass, field, replace
 
+from muster.collector.heartbeat import compute_heartbeat_seconds
 from muster.collector.memory_limits import MemoryLimits, ObjectSize
 from muster.collector.pod_directory import PodIdentity
 from muster.core.facts import AgentFacts
 from muster.core.reports.check import JobShape, check_report
 from muster.core.reports.merge import merge_report
+from muster.core.reports.state_change import has_state_changed
 from muster.core.reports.texts import drop_texts, measure_texts
 from muster_worker.contract.schema import Command, Order, Report
 from muster_worker.contract.source import EditedSource
 
 _MIB = 1024 * 1024
+
+_MAX_GAP_HEARTBEATS = 2.0
+"""A node that has not reported for this number of intervals may be silent soon (`JobFacts.is_silent`)."""
 
 
 class UnknownJob(LookupError):
@@ -38,6 +43,7 @@ class _SharedSource:
 class _JobEntry:
     shape: JobShape
     change_event: asyncio.Event = field(default_factory=asyncio.Event)
+    has_state_change: bool = False
     nodes: dict[int, _Node] = field(default_factory=dict)
     sources: dict[str, _SharedSource] = field(default_factory=dict)  # by hash
 
@@ -137,6 +143,8 @@ class RankStore:
         if node.command is not None and report.attempt >= node.command.attempt:
             self._release_source(entry, pod_identity.node)
         if merged_facts != node.agent:
+            max_gap_seconds = _MAX_GAP_HEARTBEATS * compute_heartbeat_seconds(self._agents)
+            entry.has_state_change |= has_state_changed(node.agent, merged_facts, max_gap_seconds)
             node.agent = merged_facts
             entry.change_event.set()
 
@@ -193,6 +201,17 @@ class RankStore:
     def get_change_event(self, job_uid: str) -> asyncio.Event:
         """Return the event that is set when a report changes facts. The caller clears it. Raises `UnknownJob`."""
         return self._get_entry(job_uid).change_event
+
+    def has_state_change(self, job_uid: str) -> bool:
+        """Whether a report has changed more than progress since `clear_state_change`."""
+        entry = self._jobs.get(job_uid)
+        return entry is not None and entry.has_state_change
+
+    def clear_state_change(self, job_uid: str) -> None:
+        """Forget the changes until now, because a reconcile begins."""
+        entry = self._jobs.get(job_uid)
+        if entry is not None:
+            entry.has_state_change = False
 
     def _share_source(self, entry: _JobEntry, number: int, command: Command) -> Command | None:
         """Return the command with the code that all nodes of the job share; None if there is no memory for it."""

@@ -23,6 +23,7 @@ from muster.controller.jobs.job_memory import JobMemory
 from muster.controller.jobs.jobs import Jobs
 from muster.controller.jobs.missed_deletions import MissedDeletionFinder
 from muster.controller.jobs.processor_queue import ProcessorQueue
+from muster.controller.jobs.shard_filter import ShardFilter
 from muster.controller.jobs.waiting_job_loader import WaitingJobLoader
 from muster.controller.metrics.recorder import MetricsRecorder
 from muster.controller.status.events import EventPoster, StatusPublisher
@@ -31,6 +32,7 @@ from muster.controller.status.writer import StatusWriterDependencies
 from muster.controller.supervision import supervise
 from muster.controller.trust.collector_endpoints import CollectorEndpoints, maintain_endpoints
 from muster.controller.watch.resources import ResourceWatch
+from muster.core.shard import Shard
 from muster.objects.kubernetes.job_source import JobIdentity
 from muster.objects.kubernetes.resource import Resource
 
@@ -48,7 +50,8 @@ class LeaderDependencies:
 
     `make_backends` creates the backends of one term, without any state of earlier terms. `endpoints` has the addresses
     at which agents reach this collector; None if the user routes agents to it. `identity` is the process' name.
-    `holds_lease` returns whether this process may act as leader now. `recorder` records the leader's metrics.
+    `holds_lease` returns whether this process may act as leader now. `recorder` records the leader's metrics. The
+    leader runs the jobs of `shard`.
     """
 
     client: Client
@@ -63,6 +66,7 @@ class LeaderDependencies:
     clock: Callable[[], float]
     config: OperatorConfig
     recorder: MetricsRecorder
+    shard: Shard
 
 
 class LeaderTasks:
@@ -103,14 +107,14 @@ class LeaderTasks:
         backends, watch_gap = dependencies.make_backends(LeaderTerm(self._leader_term, self.wake)), asyncio.Event()
         events = EventPoster(dependencies.client, dependencies.identity, dependencies.clock, random.random)
         controller_dependencies = self._make_controller_dependencies(backends, events)
-        forget_job = partial(_forget_job, backends)
-        jobs = self._jobs = Jobs(controller_dependencies, events.post_missed, forget_job, watch_gap.set)
+        forget_job, shard_filter = partial(_forget_job, backends), ShardFilter(dependencies.shard)
+        jobs = self._jobs = Jobs(controller_dependencies, events.post_missed, forget_job, watch_gap.set, shard_filter)
         changes = ChangeQueue(controller_dependencies.processor, jobs.handle_change)
         client, namespaces, job_memory = dependencies.client, dependencies.namespaces, self._job_memory
         missed_deletions = MissedDeletionFinder(
             client, namespaces, lambda: (*jobs.get_resources(), *job_memory.get_loaded_jobs()), jobs.remove, watch_gap
         )
-        resources = self._resources = ResourceWatch(namespaces, job_memory, changes.put, time.monotonic, random.random)
+        resources = self._resources = self._make_resource_watch(changes, shard_filter)
         resources.start()
         supervised_tasks = (
             _start_supervised("the search for deleted jobs", missed_deletions.run),
@@ -134,6 +138,10 @@ class LeaderTasks:
             # Agents report again in a later term.
             dependencies.store.clear()
 
+    def _make_resource_watch(self, changes: ChangeQueue, shard_filter: ShardFilter) -> ResourceWatch:
+        namespaces, is_own = self._dependencies.namespaces, shard_filter.has_job
+        return ResourceWatch(namespaces, self._job_memory, changes.put, time.monotonic, random.random, is_own)
+
     async def _maintain_endpoints(self) -> None:
         dependencies = self._dependencies
         if dependencies.endpoints is not None:
@@ -153,6 +161,7 @@ class LeaderTasks:
                 dependencies.recorder.count_writes_of(StatusPublisher(events)),
                 dependencies.holds_lease,
                 self._job_memory,
+                dependencies.shard,
             ),
             apply_defaults=partial(apply_defaults, config=dependencies.config),
             admit=partial(admit, config=dependencies.config),

@@ -7,11 +7,10 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from urllib.parse import urlsplit
 
-from muster.api.config.operator import OperatorConfig
 from muster.backends.kubernetes.kube_node_taints import KubeNodeTaints
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.clients.aws.client import Aws
@@ -29,6 +28,7 @@ from muster.controller.leader_tasks import LeaderDependencies, LeaderTasks
 from muster.controller.metrics import endpoint
 from muster.controller.metrics.recorder import MetricsRecorder
 from muster.controller.metrics.snapshot import MetricSources
+from muster.controller.options import DEFAULT_WEBHOOK_HOST, OperatorOptions
 from muster.controller.startup import check_cluster, run_with_retries
 from muster.controller.supervision import supervise
 from muster.controller.trust.ca_bundle import CaBundleUpdater
@@ -40,56 +40,9 @@ from muster.controller.webhook.server import WebhookServer
 from muster.controller.webhook.webhook import Webhook
 from muster.distribution import version
 from muster.engine.steady_clock import create_steady_clock
+from muster.objects.kubernetes.names import build_agent_name
+from muster.render.agent_archive import build_agent_archive
 from muster.render.kubernetes.pod_settings import PodSettings
-
-DEFAULT_COLLECTOR_URL = "https://muster-collector.{namespace}.svc:{port}"
-"""The URL at which agents reach the collector: the chart's Service."""
-
-
-DEFAULT_WEBHOOK_HOST = "muster-webhook.{namespace}.svc"
-"""The host at which the API server reaches the webhook: the chart's Service."""
-
-
-@dataclass(frozen=True)
-class WebhookOptions:
-    """`address` is the host at which the API server reaches the webhook; None means the chart's Service."""
-
-    port: int
-    address: str | None
-
-
-@dataclass(frozen=True)
-class ImageOptions:
-    """The images of the containers that muster adds to pods; "" for none.
-
-    `pull_policy` "" means the default of Kubernetes.
-    """
-
-    agent: str
-    storage: str
-    pull_policy: str
-
-
-@dataclass(frozen=True)
-class OperatorOptions:
-    """The options of `muster operator`. Empty `namespaces` means all namespaces.
-
-    `lease_namespace` None means the operator's own namespace. Without `metrics_port`, /metrics is not served.
-    """
-
-    namespaces: tuple[str, ...]
-    host: str
-    collector_port: int
-    collector_url: str | None
-    collector_addresses: tuple[str, ...]
-    health_port: int
-    cluster_domain: str
-    images: ImageOptions
-    lease_namespace: str | None
-    lease_name: str
-    webhook: WebhookOptions | None = None
-    metrics_port: int | None = None
-    config: OperatorConfig = field(default_factory=OperatorConfig)
 
 
 @dataclass
@@ -113,7 +66,9 @@ class Replica:
         self._store = RankStore()
         self._pods = PodIndex(self._handle_pod_change, self._clock)
         self._taints = KubeNodeTaints(self.options.config.disruptions.taints, self._handle_taints, self._clock)
-        self._informers = make_informers(self.client, self.options.namespaces, self._pods, self._taints)
+        self._informers = make_informers(
+            self.client, self.options.namespaces, self.options.shard, self._pods, self._taints
+        )
 
     async def run(self) -> None:
         """Run the replica. Raises `StartupError`, and an `ExceptionGroup` if a component fails."""
@@ -136,7 +91,7 @@ class Replica:
                 self._start_task(tasks, "the renewal of certificates", trust.run)
                 self._start_task(tasks, "the collector's leader status", lambda: self._publish_leader(collector))
                 if self.options.webhook is not None:
-                    configuration = f"{self.options.lease_name}-{self._namespace}"
+                    configuration = self.options.names.build_webhook_configuration(self._namespace)
                     bundle = CaBundleUpdater(self.client, configuration, trust.get_ca_bundle)
                     self._start_task(tasks, "the webhook's caBundle", bundle.run)
                 self._start_task(tasks, "the log of refused reports", lambda: log_refusals(collector.refusals))
@@ -148,18 +103,17 @@ class Replica:
 
     @property
     def _namespace(self) -> str:
-        return self.options.lease_namespace or self.client.namespace
+        return self.options.names.namespace or self.client.namespace
 
     @property
     def _collector_url(self) -> str:
-        default = DEFAULT_COLLECTOR_URL.format(namespace=self._namespace, port=self.options.collector_port)
-        return self.options.collector_url or default
+        return self.options.collector_url or self.options.make_default_collector_url(self._namespace)
 
     def _make_trust_settings(self) -> TrustSettings:
         hosts = [urlsplit(self._collector_url).hostname or ""]
         if self.options.webhook is not None:
             hosts.append(self.options.webhook.address or DEFAULT_WEBHOOK_HOST.format(namespace=self._namespace))
-        return TrustSettings(self._namespace, f"{self.options.lease_name}-collector", tuple(hosts))
+        return TrustSettings(self._namespace, self.options.names.secret, tuple(hosts))
 
     def _start_health_checks(self, stack: AsyncExitStack) -> None:
         liveness_checks = (
@@ -229,6 +183,8 @@ class Replica:
         pod_settings = PodSettings(
             cluster_domain=options.cluster_domain,
             collector_url=self._collector_url,
+            agent_config_map=build_agent_name(build_agent_archive(), options.shard.suffix),
+            shard=options.shard.index,
             agent_image=options.images.agent,
             pull_policy=options.images.pull_policy,
             storage_image=options.images.storage,
@@ -251,14 +207,16 @@ class Replica:
             clock=self._clock,
             config=config,
             recorder=self._recorder,
+            shard=options.shard,
         )
 
     def _make_endpoints(self) -> CollectorEndpoints | None:
         options = self.options
         if not options.collector_addresses:
             return None
-        service = f"{options.lease_name}-collector"
-        return CollectorEndpoints(self._namespace, service, options.collector_addresses, options.collector_port)
+        return CollectorEndpoints(
+            self._namespace, options.names.collector_service, options.collector_addresses, options.collector_port
+        )
 
     async def _lead(self, dependencies: LeaderDependencies, leader_term: int) -> None:
         self._leader_tasks = LeaderTasks(dependencies, leader_term)

@@ -15,7 +15,8 @@ from muster.controller.health import open_listening_socket
 from muster.controller.leader.election import LeaderElection
 from muster.controller.leader.elector import ElectorOptions
 from muster.controller.leader.process import run_elector_process
-from muster.controller.replica import OperatorOptions, Replica
+from muster.controller.options import OperatorOptions
+from muster.controller.replica import Replica
 
 SWITCH_INTERVAL_SECONDS = 0.0005
 """A busy thread lets another thread run after this time. With Python's default of 5 ms, each iteration of the event
@@ -34,7 +35,7 @@ def serve(options: OperatorOptions) -> None:
     in use, and an `ExceptionGroup` if a component fails.
     """
     identity = new_identity()
-    elector = ElectorOptions(options.lease_namespace, options.lease_name, identity)
+    elector = ElectorOptions(options.names.namespace, options.names.lease, identity)
     with run_elector_process(open_listening_socket(options.host, options.health_port), elector) as election:
         asyncio.run(_serve(options, identity, election))
 

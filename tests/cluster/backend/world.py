@@ -22,6 +22,8 @@ from muster.core.facts import NodeFacts
 from muster.core.reports.check import JobShape
 from muster.core.world import get_procs_per_node
 from muster.objects.kubernetes.kinds import JOBS, PODS, Object
+from muster.objects.kubernetes.names import build_agent_name
+from muster.render.agent_archive import build_agent_archive
 from muster.render.kubernetes.pod_settings import PodSettings
 
 JSONObject = dict[str, JSON]
@@ -52,7 +54,9 @@ class Operator:
 
     def __post_init__(self) -> None:
         self.pods = PodIndex(lambda _: self.changed.set(), self.clock)
-        pod_settings = PodSettings("cluster.local", "https://collector.muster-system.svc:8443")
+        pod_settings = PodSettings(
+            "cluster.local", "https://collector.muster-system.svc:8443", build_agent_name(build_agent_archive())
+        )
         self.backend = KubernetesBackend(
             self.client,
             self.pods,

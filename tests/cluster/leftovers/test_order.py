@@ -12,6 +12,8 @@ from cluster.operator.cluster_jobs import FOREVER
 from cluster.operator.operator_process import OperatorProcess
 from cluster.operator.site import Site
 from cluster.reasons.stage import template
+from muster.objects.kubernetes.names import build_agent_name
+from muster.render.agent_archive import build_agent_archive
 
 RUNNING = "jsonpath={.status.phase}=Running"
 LAG_SECONDS = 20.0
@@ -55,12 +57,12 @@ async def test_a_job_starts_before_the_informer_tells_of_its_pods(lagging: ApiPr
     jobs.run("delete", "dtj/early", "--wait=false")
 
 
-def test_a_plan_that_is_gone_before_the_pods_begin_is_made_again(operator: OperatorProcess, site: Site) -> None:
+def test_config_maps_deleted_before_the_pods_start_are_created_again(operator: OperatorProcess, site: Site) -> None:
     jobs, place = site.jobs, f"{site.namespace}-placed"
     jobs.apply("placed", FOREVER, nodes=1, procsPerNode=1, template=template(nodeSelector={place: "here"}))
     jobs.wait("placed", "condition=Scheduled=False")
     jobs.kubectl.wait("create", "pod/placed-0-0", f"--namespace={site.namespace}")
-    jobs.run("delete", "configmap/placed-muster")
+    jobs.run("delete", "configmap/placed-muster", f"configmap/{build_agent_name(build_agent_archive())}")
     site.kubectl("label", "node", "node-1", f"{place}=here")
     try:
         jobs.wait("placed", RUNNING)

@@ -19,6 +19,7 @@ from cluster import lan
 from cluster.helm import CHART, Helm
 from cluster.shared import Kubectl, Manifest
 from cluster.waiting import PAUSE_SECONDS, serves
+from muster.core.shard import Shard
 
 READY_SECONDS = 60.0
 END_SECONDS = 10.0
@@ -46,8 +47,8 @@ class OperatorProcess:
     """One replica. It runs the jobs of `namespace`, which also has its Lease, and of `more`; it logs to `log`.
 
     `config` is its configuration file, `environment` its additional variables, `storage_image` the image that copies
-    jobs' files, `options` its additional options. Pods find the leader by the Service of the namespace, as with the
-    chart.
+    jobs' files, `options` its additional options. It runs the jobs of `shard`. Pods find the leader by the Service of
+    the namespace, as with the chart.
     """
 
     kubectl: Kubectl
@@ -59,6 +60,7 @@ class OperatorProcess:
     environment: Mapping[str, str] = field(default_factory=dict)
     storage_image: str = ""
     options: tuple[str, ...] = ()
+    shard: Shard = field(default_factory=Shard)
     collector_port: int = field(default_factory=free_port)
     health_port: int = field(default_factory=free_port)
     metrics_port: int = field(default_factory=free_port)
@@ -129,35 +131,43 @@ class OperatorProcess:
             *(f"--namespace={namespace}" for namespace in (self.namespace, *self.more)),
             f"--lease-namespace={self.namespace}",
             f"--collector-port={self.collector_port}",
-            f"--collector-url=https://{SERVICE}.{self.namespace}.svc:{SERVICE_PORT}",
+            f"--collector-url=https://{SERVICE}{self.shard.suffix}.{self.namespace}.svc:{SERVICE_PORT}",
             f"--collector-address={lan.HOST}",
             f"--health-port={self.health_port}",
             f"--metrics-port={self.metrics_port}",
             *(() if self.config is None else (f"--config={self.config}",)),
             f"--storage-image={self.storage_image}",
+            f"--shard={self.shard.index}/{self.shard.count}",
             *self.options,
         )
 
 
-def collector_service(namespace: str) -> Manifest:
-    """Create the Service of the collector; the leader writes its endpoints, as with the chart."""
+def collector_service(namespace: str, shard: Shard) -> Manifest:
+    """Return the Service of a shard's collector; the leader writes its endpoints, as with the chart."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": SERVICE, "namespace": namespace},
+        "metadata": {"name": f"{SERVICE}{shard.suffix}", "namespace": namespace},
         "spec": {"ports": [{"name": "collector", "port": SERVICE_PORT}]},
     }
 
 
 def account(
-    kubectl: Kubectl, helm: Helm, namespace: str, folder: Path, more: tuple[str, ...] = (), taints: tuple[str, ...] = ()
+    kubectl: Kubectl,
+    helm: Helm,
+    namespace: str,
+    folder: Path,
+    more: tuple[str, ...] = (),
+    *,
+    taints: tuple[str, ...] = (),
+    shards: int = 1,
 ) -> Path:
     """Return a kubeconfig of the operator's account with the chart's permissions for its namespace and `more`.
 
-    With `taints`, the account may read Kubernetes nodes.
+    With `taints`, the account may read Kubernetes nodes. It may hold the Leases of `shards`.
     """
     values = folder / "values.json"
-    given = {"namespaces": [namespace, *more], "disruptions": {"taints": taints}}
+    given = {"namespaces": [namespace, *more], "disruptions": {"taints": taints}, "shards": shards}
     values.write_text(json.dumps({"image": {"repository": "unused"}, **given}), encoding="utf-8")
     version = json.loads(kubectl("version", "--output=json"))["serverVersion"]["gitVersion"]
     where = (f"--namespace={namespace}", f"--kube-version={version}")
@@ -189,12 +199,12 @@ class Replicas:
     options: tuple[str, ...] = ()
     started: list[OperatorProcess] = field(default_factory=list)
 
-    def start(self) -> OperatorProcess:
-        """Start another operator."""
+    def start(self, shard: Shard | None = None) -> OperatorProcess:
+        """Start another operator, of this shard or without shards."""
         log = self.folder / f"operator-{len(self.started)}.log"
         replica = OperatorProcess(
             *(self.kubectl, self.kubeconfig, self.namespace, log, self.more),
-            *(self.config, self.environment, self.storage_image, self.options),
+            *(self.config, self.environment, self.storage_image, self.options, shard or Shard()),
         )
         self.started.append(replica)
         return replica.start()
@@ -202,10 +212,10 @@ class Replicas:
 
 @contextlib.contextmanager
 def replicas(
-    kubectl: Kubectl, kubeconfig: Path, namespace: str, folder: Path, more: tuple[str, ...] = ()
+    kubectl: Kubectl, kubeconfig: Path, namespace: str, folder: Path, more: tuple[str, ...] = (), shards: int = 1
 ) -> Iterator[Replicas]:
     """Operators that are stopped at the end."""
-    kubectl.apply(collector_service(namespace))
+    kubectl.apply(*(collector_service(namespace, Shard(index, shards)) for index in range(shards)))
     running = Replicas(kubectl, kubeconfig, namespace, folder, more)
     try:
         yield running

@@ -36,8 +36,11 @@ class Site:
 
 
 @contextlib.contextmanager
-def new_site(cluster: Cluster, name: str, folder: Path) -> Iterator[Site]:
-    """Yield a site in namespaces that are deleted at the end; skips if pods can't reach this machine."""
+def new_site(cluster: Cluster, name: str, folder: Path, shards: int = 1) -> Iterator[Site]:
+    """Yield a site in namespaces that are deleted at the end; skips if pods can't reach this machine.
+
+    The operators have the rights and the Services of this number of shards.
+    """
     if not isinstance(cluster, SharedCluster):
         pytest.skip("pods of another cluster don't reach the operator on this machine")
     cluster.up()
@@ -48,8 +51,8 @@ def new_site(cluster: Cluster, name: str, folder: Path) -> Iterator[Site]:
         for each in (namespace, second):
             kubectl("create", "namespace", each)
             kubectl.wait("create", "serviceaccount/default", f"--namespace={each}")
-        rights = account(kubectl, Helm(cluster.kubeconfig), namespace, folder, (second,))
-        with replicas(kubectl, rights, namespace, folder, (second,)) as operators:
+        rights = account(kubectl, Helm(cluster.kubeconfig), namespace, folder, (second,), shards=shards)
+        with replicas(kubectl, rights, namespace, folder, (second,), shards) as operators:
             yield Site(kubectl, namespace, second, operators)
     finally:
         kubectl("delete", "namespace", namespace, second, "--wait=false", "--ignore-not-found")

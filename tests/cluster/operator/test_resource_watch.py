@@ -69,7 +69,7 @@ async def watching(jobs: Jobs, folder: Path, patch: pytest.MonkeyPatch) -> Async
     async with ApiProxy.serve(folder, jobs.kubectl.kubeconfig) as proxy:
         patch.setenv("KUBECONFIG", str(proxy.kubeconfig))
         heard = Heard()
-        watch = ResourceWatch((jobs.namespace,), JobMemory(), heard.take, time.monotonic, random.random)
+        watch = ResourceWatch((jobs.namespace,), JobMemory(), heard.take, time.monotonic, random.random, lambda _: True)
         watch.start()
         try:
             yield Site(proxy, jobs, heard, watch)

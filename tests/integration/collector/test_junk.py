@@ -332,6 +332,31 @@ async def test_no_tls_is_no_conversation(quick: Site) -> None:
     await raw.close()
 
 
+async def test_a_handshake_that_comes_too_late_does_not_begin() -> None:
+    limits = ConnectionLimits(handshakes=1, handshake_seconds=0.3, handshake_wait_seconds=0.05)
+    async with collector_site(limits) as site:
+        busy = Raw(*await asyncio.open_connection(site.host, site.port))
+        late = Raw(*await asyncio.open_connection(site.host, site.port))
+
+        assert await late.rest() == b""
+        assert site.collector.refusal_counts[RefusalReason.TOO_MANY_CONNECTIONS] == 1
+        assert (await site.post(site.report(0), site.token(0)))[0] == 200
+        for raw in (busy, late):
+            await raw.close()
+
+
+async def test_a_client_that_gives_up_before_its_handshake_is_removed() -> None:
+    async with collector_site(ConnectionLimits(handshakes=1, handshake_seconds=0.3)) as site:
+        busy = Raw(*await asyncio.open_connection(site.host, site.port))
+        impatient = Raw(*await asyncio.open_connection(site.host, site.port))
+        await impatient.close()
+
+        assert (await site.post(site.report(0), site.token(0)))[0] == 200
+        await until(lambda: site.collector.open_connections == 1)
+        assert site.collector.refusal_counts[RefusalReason.BAD_HANDSHAKE] >= 1
+        await busy.close()
+
+
 async def test_strangers_of_one_address_have_few_places() -> None:
     async with collector_site(ConnectionLimits(unauthenticated_per_address=4)) as site:
         first = [await connect(site) for _ in range(4)]

@@ -1,5 +1,6 @@
 """`muster render`: its output, and that the examples render to the reviewed golden files."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from muster.api.json_fields import read_mapping
 from muster.cli.job_file import read_job
 from muster.cli.render.placeholders import PLACEHOLDERS, simulate_apply
 from muster.cli.render.render import render_text
+from muster.objects.kubernetes.names import build_agent_name
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.render import render_pod, render_service
 from muster_dev.generated_files import EXAMPLES, POOLS
@@ -46,15 +48,16 @@ def test_what_is_shown_is_what_the_cluster_gets() -> None:
     job = cluster_job()
     shown = documents(render_text(job, b"agent"))
     applied = simulate_apply(job)
-    assert [document["kind"] for document in shown] == ["DistributedTrainingJob", "Service", "ConfigMap", "Pod"]
+    kinds = ["DistributedTrainingJob", "Service", "ConfigMap", "ConfigMap", "Pod"]
+    assert [document["kind"] for document in shown] == kinds
     assert shown[1] == render_service(applied)
-    assert shown[3] == render_pod(applied, 0, 0, PLACEHOLDERS)
+    assert shown[4] == render_pod(applied, 0, 0, replace(PLACEHOLDERS, agent_config_map=build_agent_name(b"agent")))
 
 
 def test_a_large_job_is_a_few_documents() -> None:
     override: JSON = {"nodes": "0,7", "template": {"metadata": {"labels": {"role": "first"}}}}
     text = render_text(cluster_job(nodes=512, nodeOverrides=[override]), b"")
-    assert [document["kind"] for document in documents(text)][3:] == ["Pod", "Pod"]
+    assert [document["kind"] for document in documents(text)][4:] == ["Pod", "Pod"]
     assert "# nodes 0,7, which differ only in their rank; the first one:\n# node 0: algo-1" in text
     assert "# nodes 1-6,8-511, which differ only in their rank; the first one:\n# node 1: algo-2" in text
 
@@ -74,7 +77,7 @@ def test_values_of_several_lines_stay_comments() -> None:
     text = render_text(cluster_job(env=variables, command=["sh", "-c", "a\nb"]), b"")
     assert "#   A=x\\u000a---\\u000ay: 1\n" in text
     assert "#   B=<secretKeyRef>\n" in text
-    assert len(documents(text)) == 4
+    assert len(documents(text)) == 5
 
 
 def test_differing_devices_are_an_error() -> None:

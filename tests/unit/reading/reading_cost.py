@@ -39,6 +39,7 @@ AGAIN = 4
 _SETTING = PodSettings(
     cluster_domain="cluster.local",
     collector_url="https://muster-collector.muster-system.svc:8443",
+    agent_config_map="muster-agent-0",
     agent_image="registry.example/muster:1",
     storage_image="registry.example/muster:1",
 )
@@ -108,7 +109,7 @@ def _rendered_for_a_cluster(job: Job, parts: dict[str, float]) -> None:
     began = time.thread_time()
     hash_spec(whole)
     groups = group_equal_nodes(whole)
-    render.render_config_map(whole, render_plan(whole, _SETTING.collector_url, "PEM"), b"archive")
+    render.render_config_map(whole, render_plan(whole, _SETTING.collector_url, "PEM"))
     parts["children"] = time.thread_time() - began
     for group in {groups[0], groups[-1]}:
         began = time.thread_time()

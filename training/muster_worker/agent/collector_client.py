@@ -151,7 +151,8 @@ class CollectorClient:
         if response.getheader("Content-Encoding", "identity") == "deflate":
             answer = _inflate(answer)
         if response.status not in (http.client.OK, http.client.NO_CONTENT):
-            raise CollectorUnavailable(_describe_refusal(response.status, answer), _read_retry_after(response))
+            retry_after = read_retry_after(response.status, response.getheader("Retry-After", ""))
+            raise CollectorUnavailable(_describe_refusal(response.status, answer), retry_after)
         return response.status, answer
 
     def _open(self, timeout: float) -> _Connection:
@@ -160,7 +161,7 @@ class CollectorClient:
             context = self._trust.context
             connection = _Connection(host, port, context)
             connection.connect()
-            _enable_keepalive(connection.sock)
+            enable_keepalive(connection.sock)
             self._connection = connection
         self._connection.sock.settimeout(timeout)
         return self._connection
@@ -175,7 +176,8 @@ class CollectorClient:
             self._connection = None
 
 
-def _enable_keepalive(connection: socket.socket) -> None:
+def enable_keepalive(connection: socket.socket) -> None:
+    """Let the kernel detect that the collector's machine has died."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     values = {
         "TCP_KEEPIDLE": _KEEPALIVE_IDLE_SECONDS,
@@ -204,12 +206,12 @@ def compute_backoff(failures: int, retry_after: float, jitter: float) -> float:
     return max(delay, min(retry_after, 60.0) * (1.0 + jitter / 4.0))
 
 
-def _read_retry_after(response: http.client.HTTPResponse) -> float:
-    text = response.getheader("Retry-After", "")
-    if text.isdigit():
-        return float(text)
+def read_retry_after(status: int, header: str) -> float:
+    """Return the seconds to wait after a refusal with this status and this Retry-After ("" without one)."""
+    if header.isdigit():
+        return float(header)
     # An immediate retry would get the same answer. A later retry may send a new token.
-    return 1.0 if response.status in _RETRY_LATER_STATUSES else 0.0
+    return 1.0 if status in _RETRY_LATER_STATUSES else 0.0
 
 
 def _describe_refusal(status: int, answer: bytes) -> str:

@@ -196,6 +196,11 @@ class Status(Model):
     restart_request: RestartRequest | None = Field(
         default=None, description="The last restart that a user has requested; unset if there was none."
     )
+    shard: int | None = Field(
+        default=None,
+        description="The shard of the operator that runs the job; unset for the first one.",
+        ge=1,
+    )
     source: SourceStatus | None = Field(
         default=None,
         description="The edited code from `muster rerun` that the ranks of the current attempt run; unset while they "

@@ -10,8 +10,9 @@ from typing import assert_never
 
 from muster.api.spec.job import Job
 from muster.api.timestamps import parse_timestamp
+from muster.backends.kubernetes.agent_config_maps import AgentConfigMaps
 from muster.backends.kubernetes.children import Children
-from muster.backends.kubernetes.config_map_refresh import refresh_config_map
+from muster.backends.kubernetes.config_map_refresh import refresh_config_maps
 from muster.backends.kubernetes.edited_sources import NO_MEMORY, EditedSources
 from muster.backends.kubernetes.job_state import JobState, PodDeletion, SentCommand
 from muster.backends.kubernetes.kube_node_taints import KubeNodeTaints, make_without_taints
@@ -64,7 +65,10 @@ class KubernetesBackend:
     _job_states: dict[str, JobState] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._children = Children(self.client, self.pod_settings, self.ca_bundle)
+        agent_config_maps = AgentConfigMaps(
+            self.client, self.pod_settings.agent_config_map, self._job_states.__contains__
+        )
+        self._children = Children(self.client, self.pod_settings, agent_config_maps, self.ca_bundle)
         self._sources = EditedSources(self.client, self.clock)
         self._pod_creator = PodCreator(
             self.client, self.pods, self.store, self.pod_settings, self._children, self.clock
@@ -147,10 +151,10 @@ class KubernetesBackend:
         creates = [action for action in actions if isinstance(action, CreateNode)]
         if creates:
             return [self._pod_creator.create(job, job_state, creates)]
-        # The job is being deleted: don't update its ConfigMap.
+        # The job is being deleted: don't update its ConfigMaps.
         if any(isinstance(action, DeleteResource) for action in actions):
             return []
-        return [refresh_config_map(job, job_state, self.pods, self._children)]
+        return [refresh_config_maps(job, job_state, self.pods, self._children)]
 
     def _job_state(self, job: Job) -> JobState:
         self.pods.expect(job.metadata.uid, job.metadata.namespace)

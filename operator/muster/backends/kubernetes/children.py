@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
+from muster.backends.kubernetes.agent_config_maps import AgentConfigMaps
 from muster.clients.kubernetes.client import Client
 from muster.core.problem import Problem
 from muster.diagnose.kubernetes.refusals import Refusal, build_name_conflict, read_refusal
@@ -15,15 +16,12 @@ from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, SERVICES, Kind, Object
 from muster.objects.kubernetes.names import build_children_name
 from muster.objects.kubernetes.pods import read_owner_uid
-from muster.render.agent_archive import build_agent_archive
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes import render
 from muster.render.kubernetes.gang import PodGroup, render_pod_group
 from muster.render.kubernetes.pod_settings import PodSettings
 
 QUEUE_NOT_INSTALLED = "QueueNotInstalled"
-
-_CONTENT_FIELDS = ("data", "binaryData")
 
 
 @dataclass(frozen=True)
@@ -32,21 +30,22 @@ class Children:
 
     client: Client
     pod_settings: PodSettings
+    agent_config_maps: AgentConfigMaps
     ca_bundle: Callable[[], str]
 
     async def make(self, job: Job) -> Refusal | None:
-        """Create or update the Service and the ConfigMap. Return the refusal, if any."""
-        service, config_map = await asyncio.gather(
-            self._create_or_update(job, SERVICES, render.render_service(job)), self.make_config_map(job)
+        """Create or update the Service and the ConfigMaps. Return the refusal, if any."""
+        service, config_map, agent_config_map = await asyncio.gather(
+            self._create_or_update(job, SERVICES, render.render_service(job)),
+            self.make_config_map(job),
+            self.agent_config_maps.make(job),
         )
-        return service or config_map
+        return service or config_map or agent_config_map
 
     async def make_config_map(self, job: Job) -> Refusal | None:
-        """Create or update the ConfigMap with the current plan and agent. Return the refusal, if any."""
+        """Create or update the ConfigMap with the current plan. Return the refusal, if any."""
         plan = render_plan(job, self.pod_settings.collector_url, self.ca_bundle())
-        return await self._create_or_update(
-            job, CONFIG_MAPS, render.render_config_map(job, plan, build_agent_archive())
-        )
+        return await self._create_or_update(job, CONFIG_MAPS, render.render_config_map(job, plan))
 
     async def make_pod_group(self, job: Job) -> Refusal | None:
         """Create or update the PodGroup, if the job's queue needs one. Return the refusal, if any."""
@@ -88,7 +87,6 @@ class Children:
         stored = await self.client.get(kind, namespace, name)
         if read_owner_uid(stored) != job.metadata.uid:
             return Refusal(build_name_conflict(kind.name, name, namespace))
-        content = {field: body[field] for field in _CONTENT_FIELDS if field in body}
-        if any(stored.get(field) != value for field, value in content.items()):
-            await self.client.merge(kind, namespace, name, content)
+        if stored.get("data") != body.get("data"):
+            await self.client.merge(kind, namespace, name, {"data": body["data"]})
         return None

@@ -1,5 +1,6 @@
-"""Update a job's ConfigMap while its agents run: they read the collector's CA certificates from it."""
+"""Keep the ConfigMaps of a job whose agents run: they read the collector's CA certificates from the job's one."""
 
+import asyncio
 from collections.abc import Iterator
 
 from muster.api.spec.job import Job
@@ -12,16 +13,34 @@ from muster.diagnose.kubernetes.start_problems import CONFIG_MISSING
 from muster.objects.kubernetes.names import build_children_name
 
 
-async def refresh_config_map(job: Job, job_state: JobState, pods: PodIndex, children: Children) -> None:
-    """Write the ConfigMap if the CA certificates have changed, or if it was deleted. Raises `ApiError`."""
-    ca_bundle, processes = children.ca_bundle(), tuple(_active_processes(job, pods))
-    if not processes or (
-        ca_bundle == job_state.ca_bundle and not any(_lacks_config_map(job, process) for process in processes)
-    ):
+async def refresh_config_maps(job: Job, job_state: JobState, pods: PodIndex, children: Children) -> None:
+    """Write the ConfigMaps that were deleted, and the job's one if the CA certificates have changed.
+
+    Raises `ApiError`.
+    """
+    processes = tuple(_active_processes(job, pods))
+    if not processes:
         return
-    # A refusal does no harm: pods without the ConfigMap show it, and agents trust the previous CA for a while.
-    await children.make_config_map(job)
-    job_state.ca_bundle = ca_bundle
+    # Refusals do no harm: pods without their ConfigMaps show it, and agents trust the previous CA for a while.
+    await asyncio.gather(
+        _refresh_config_map(job, job_state, processes, children), _refresh_agent_config_map(job, processes, children)
+    )
+
+
+async def _refresh_config_map(
+    job: Job, job_state: JobState, processes: tuple[ProcessFacts, ...], children: Children
+) -> None:
+    ca_bundle, name = children.ca_bundle(), build_children_name(job.metadata.name)
+    if ca_bundle != job_state.ca_bundle or any(_lacks_config_map(process, name) for process in processes):
+        await children.make_config_map(job)
+        job_state.ca_bundle = ca_bundle
+
+
+async def _refresh_agent_config_map(job: Job, processes: tuple[ProcessFacts, ...], children: Children) -> None:
+    name = children.agent_config_maps.name
+    if any(_lacks_config_map(process, name) for process in processes):
+        children.agent_config_maps.expect_missing(job.metadata.namespace)
+    await children.agent_config_maps.make(job)
 
 
 def _active_processes(job: Job, pods: PodIndex) -> Iterator[ProcessFacts]:
@@ -32,9 +51,7 @@ def _active_processes(job: Job, pods: PodIndex) -> Iterator[ProcessFacts]:
             yield entry.process
 
 
-def _lacks_config_map(job: Job, process: ProcessFacts) -> bool:
-    """Whether the job's ConfigMap was deleted before the pod mounted it."""
+def _lacks_config_map(process: ProcessFacts, name: str) -> bool:
+    """Whether a user deleted this ConfigMap before the pod mounted it."""
     problem = process.problem
-    if problem is None or problem.reason != CONFIG_MISSING:
-        return False
-    return f" {build_children_name(job.metadata.name)} " in problem.message
+    return problem is not None and problem.reason == CONFIG_MISSING and f" {name} " in problem.message

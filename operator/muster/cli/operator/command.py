@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+Host = Annotated[str, typer.Option(help="The address to listen on; :: for IPv6.")]
+
 Namespaces = Annotated[
     list[str] | None,
     typer.Option(
@@ -74,11 +76,19 @@ LeaseName = Annotated[
     str, typer.Option(metavar="NAME", help="The name of the Lease, and the prefix of the Secret's name.")
 ]
 
+ShardText = Annotated[
+    str,
+    typer.Option(
+        metavar="INDEX/COUNT",
+        help="Run one of COUNT parts of the jobs, counted from 0. Each has its own Lease and leader (docs/scale.md).",
+    ),
+]
+
 
 def operator(
     *,
     namespace: Namespaces = None,
-    host: Annotated[str, typer.Option(help="The address to listen on; :: for IPv6.")] = "0.0.0.0",  # noqa: S104 - from any pod
+    host: Host = "0.0.0.0",  # noqa: S104 - from any pod
     collector_port: Annotated[int, typer.Option(min=1, max=65535, help="The collector's port.")] = 8443,
     collector_url: CollectorUrl = None,
     collector_address: CollectorAddress = None,
@@ -92,12 +102,13 @@ def operator(
     metrics_port: MetricsPort = None,
     lease_namespace: LeaseNamespace = None,
     lease_name: LeaseName = "muster",
+    shard: ShardText = "0/1",
     config: ConfigFile = None,
     log_format: Annotated[str, typer.Option(metavar="plain|json", help="The format of log lines.")] = "plain",
 ) -> None:
     """Run the jobs of a cluster. muster's chart runs this command in pods, one of which is the leader."""
     from muster.cli.operator import operator as operator_process
-    from muster.controller.replica import ImageOptions, OperatorOptions, WebhookOptions
+    from muster.controller.options import ImageOptions, ObjectNames, OperatorOptions, WebhookOptions
 
     options = OperatorOptions(
         namespaces=tuple(dict.fromkeys(namespace or ())),
@@ -108,10 +119,8 @@ def operator(
         health_port=health_port,
         cluster_domain=cluster_domain,
         images=ImageOptions(agent_image, storage_image, operator_process.read_pull_policy(pull_policy)),
-        lease_namespace=lease_namespace,
-        lease_name=lease_name,
+        names=ObjectNames(lease_namespace, lease_name, operator_process.read_shard(shard)),
         webhook=None if webhook_port is None else WebhookOptions(webhook_port, webhook_address),
         metrics_port=metrics_port,
     )
-    configured = operator_process.apply_config_file(options, config)
-    raise typer.Exit(operator_process.run_operator(configured, operator_process.read_log_format(log_format)))
+    raise typer.Exit(operator_process.run_operator(options, config, log_format))

@@ -13,10 +13,11 @@ from muster.cli.errors import BadInput, format_os_error
 from muster.cli.garbage_collection import resume_collections
 from muster.cli.operator.log import LogFormat, start_log
 from muster.clients.kubernetes.access import NoCluster
-from muster.controller.replica import OperatorOptions
+from muster.controller.options import OperatorOptions
 from muster.controller.serve import serve
 from muster.controller.startup import StartupError
 from muster.controller.trust.trust import TrustError
+from muster.core.shard import MAX_SHARDS, Shard
 from muster.objects.kubernetes.errors import ApiError
 
 FAILED = 1
@@ -24,12 +25,13 @@ FAILED = 1
 _log = logging.getLogger(__name__)
 
 
-def run_operator(options: OperatorOptions, log_format: LogFormat) -> int:
+def run_operator(options: OperatorOptions, config_file: str | None, log_format: str) -> int:
     """Run until a signal arrives; return the exit code. Raises `BadInput` for invalid options."""
     resume_collections()
-    start_log(log_format)
+    configured = apply_config_file(options, config_file)
+    start_log(read_log_format(log_format))
     try:
-        serve(options)
+        serve(configured)
     except NoCluster as problem:
         raise BadInput(str(problem)) from None
     except (StartupError, TrustError, ApiError) as problem:
@@ -66,6 +68,14 @@ def read_pull_policy(text: str) -> str:
     if text not in ("", "Always", "IfNotPresent", "Never"):
         raise BadInput(f"--pull-policy {text}: expected Always, IfNotPresent or Never")
     return text
+
+
+def read_shard(text: str) -> Shard:
+    """Parse the value of `--shard`. Raises `BadInput`."""
+    index, separator, count = text.partition("/")
+    if separator and index.isdecimal() and count.isdecimal() and int(index) < int(count) <= MAX_SHARDS:
+        return Shard(int(index), int(count))
+    raise BadInput(f"--shard {text}: expected INDEX/COUNT such as 0/2, with INDEX < COUNT <= {MAX_SHARDS}")
 
 
 def read_addresses(texts: Sequence[str]) -> tuple[str, ...]:

@@ -6,7 +6,11 @@ from muster.api.spec.job import Job
 from muster.render.kubernetes.pod_settings import PodSettings
 
 PLACEHOLDERS = PodSettings(
-    "cluster.local", "https://COLLECTOR", agent_image="OPERATOR_IMAGE", storage_image="OPERATOR_IMAGE"
+    cluster_domain="cluster.local",
+    collector_url="https://COLLECTOR",
+    agent_config_map="AGENT_CONFIG_MAP",
+    agent_image="OPERATOR_IMAGE",
+    storage_image="OPERATOR_IMAGE",
 )
 """Placeholders for a cluster's settings."""
 

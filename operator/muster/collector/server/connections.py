@@ -46,6 +46,7 @@ class ConnectionLimits:
     per_pod: int = 4  # an agent has two connections, and two more may be half-open
     authentication_seconds: float = 10.0  # from accept to the first valid token
     handshake_seconds: float = 5.0
+    handshake_wait_seconds: float = 3.0  # an agent gives up 5 s after it connects: a later handshake would be in vain
     body_seconds: float = 10.0  # a report has a few KiB, 1 MiB at most
 
 
@@ -56,6 +57,7 @@ class AcceptedConnection:
     address: str
     connections: "Connections"
     connection: socket.socket
+    accepted_at: float  # monotonic seconds
     expiry: asyncio.TimerHandle | None = None
     handshake: asyncio.Task[None] | None = None
     transport: asyncio.WriteTransport | None = None
@@ -206,7 +208,7 @@ class Connections:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             connection.close()
             return
-        client = AcceptedConnection(address, self, connection)
+        client = AcceptedConnection(address, self, connection, time.monotonic())
         self._clients[client] = None
         self._handshakes.add(client, address)
         loop = asyncio.get_running_loop()
@@ -226,8 +228,14 @@ class Connections:
         """Start handshakes in the queue's order, while enough processor time is left."""
         while True:
             await self._has_waiting.wait()
-            client = self._handshakes.take_next(time.monotonic())
-            if client is not None:
+            now = time.monotonic()
+            client = self._handshakes.take_next(now)
+            if client is not None and _has_ended(client.connection):
+                self.refuse(client, RefusalReason.BAD_HANDSHAKE)
+            elif client is not None and now > client.accepted_at + self.limits.handshake_wait_seconds:
+                # After a restart, all agents connect at once. Without this limit, each would give up in its handshake.
+                self.refuse(client, RefusalReason.TOO_MANY_CONNECTIONS)
+            elif client is not None:
                 client.handshake = asyncio.create_task(self._handshake(client))
                 await asyncio.sleep(0)
             elif self._handshakes.has_waiting:
@@ -279,3 +287,13 @@ class Connections:
             self._pod_counts[client.pod.namespace] -= 1
         if not namespace_connections:
             del self._namespaces[client.pod.namespace], self._pod_counts[client.pod.namespace]
+
+
+def _has_ended(connection: socket.socket) -> bool:
+    """Whether the client has closed the connection, which costs nothing to find out before the handshake."""
+    try:
+        return not connection.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True

@@ -7,8 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-ITERATION_SECONDS = 0.004
-"""The processor time for reports in one iteration of the event loop. A single large report may take more."""
+ITERATION_SECONDS = 0.02
+"""The processor time for reports in one iteration of the event loop. A single large report may take more.
+
+Reports of a hundred failed ranks arrive together, and should not wait until the first of these jobs have stopped.
+"""
 
 
 @dataclass

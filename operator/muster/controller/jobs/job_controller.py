@@ -13,14 +13,13 @@ from muster.api.backends import BackendName
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.api.timestamps import parse_timestamp
 from muster.backends.base import ClusterBackend, Requeue
 from muster.clients.kubernetes.backoff import backoff_seconds
 from muster.collector.store import RankStore
 from muster.controller.jobs.cpu_share import CpuShare
 from muster.controller.jobs.cpu_time import MeteredCoroutine
 from muster.controller.jobs.processor_queue import ProcessorQueue
-from muster.controller.jobs.rank_states import hash_rank_states
+from muster.controller.jobs.reconcile_delay import MIN_DELAY_SECONDS, ReconcileDelay, make_delay
 from muster.controller.status.writer import (
     JobNotFound,
     NotLeading,
@@ -28,21 +27,13 @@ from muster.controller.status.writer import (
     StatusWriter,
     StatusWriterDependencies,
 )
-from muster.core.members import has_fixed_members
-from muster.core.reports.check import JobShape
+from muster.core.reports.job_shape import make_job_shape
 from muster.core.status.refused_status import make_refused_status
 from muster.core.status.unreadable_status import make_unreadable_status
-from muster.core.world import count_nodes_with_spares, get_procs_per_node
 from muster.engine.reconcile import reconcile
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.resource import Resource
-
-MIN_DELAY_SECONDS = 0.02
-"""The minimum delay between two reconciles, so that one handles all reports that arrive together."""
-
-URGENCY_CHECK_SECONDS = 0.5
-"""During a long delay, check for changed rank states at this interval: the status shows them within a second."""
 
 NOT_LEADING_RETRY_SECONDS = 0.5
 """The delay before a retry if this process doesn't hold the Lease."""
@@ -85,26 +76,19 @@ class JobControllerDependencies:
     measure: Callable[[Reconcile], Coroutine[Any, Any, Requeue]] = run_unmeasured
 
 
-@dataclass(frozen=True)
-class _Delay:
-    """When the next reconcile starts: after `seconds` at the earliest, and at `requeue_at` even without an event."""
-
-    seconds: float
-    requeue_at: float | None
-
-
 @dataclass
 class JobController:
     """Reconciles one job.
 
     `on_deleted` is called with the job's uid when the resource no longer exists, `on_waiting` when the job has to wait
-    for memory.
+    for memory, and `on_other_shard` when another shard has written the job's first status.
     """
 
     source: InitVar[Object]
     dependencies: JobControllerDependencies
     on_deleted: Callable[[str], None]
     on_waiting: Callable[[str], None]
+    on_other_shard: Callable[[str], None]
     _task: asyncio.Task[None] | None = None
     _is_reconciling: bool = False
     _is_stopping: bool = False
@@ -154,10 +138,8 @@ class JobController:
         finally:
             self._task = None
 
-    async def _reconcile_once(self) -> _Delay | None:
+    async def _reconcile_once(self) -> ReconcileDelay | None:
         """Reconcile once and handle failures. Return None if the job needs no other reconcile."""
-        self._change_event.clear()
-        self._is_urgent = False
         work = self.dependencies.measure(self._reconcile)
         meter = MeteredCoroutine(work, self.dependencies.processor, self.resource.namespace)
         self._is_reconciling = True
@@ -167,10 +149,10 @@ class JobController:
             self.on_deleted(self.resource.uid)
             return None
         except ResourceChanged:
-            return _Delay(MIN_DELAY_SECONDS, self.dependencies.clock())
+            return self._retry_after(MIN_DELAY_SECONDS)
         except NotLeading:
             # Soon, this process either renews the Lease or stops this controller.
-            return _Delay(NOT_LEADING_RETRY_SECONDS, self.dependencies.clock())
+            return self._retry_after(NOT_LEADING_RETRY_SECONDS)
         except UnreadableStatus as problem:
             self._log_once(str(problem), str(problem))
             return None
@@ -183,17 +165,30 @@ class JobController:
         else:
             self._failures = 0
             self._logged_failure_kinds.clear()
-            delay = max(MIN_DELAY_SECONDS, self._share.get_delay(meter.seconds, self.dependencies.clock()))
-            return None if requeue.is_over else _Delay(delay, requeue.at)
+            return None if requeue.is_over else self._make_delay(meter.seconds, requeue.at)
         finally:
             self._is_reconciling = False
         if not self._is_stopping:
             await asyncio.sleep(seconds)
-        return _Delay(0.0, self.dependencies.clock())
+        return self._retry_after(0.0)
+
+    def _make_delay(self, used_seconds: float, requeue_at: float | None) -> ReconcileDelay:
+        share_seconds = self._share.get_delay(used_seconds, self.dependencies.clock())
+        return make_delay(share_seconds, used_seconds, self.dependencies.processor.mean_wait_seconds, requeue_at)
+
+    def _retry_after(self, seconds: float) -> ReconcileDelay:
+        return ReconcileDelay(seconds, seconds, self.dependencies.clock())
 
     async def _reconcile(self) -> Requeue:
         dependencies, status_writer = self.dependencies, self._status_writer
+        # Not before the first step has got its turn: this reconcile also handles the events until now.
+        self._change_event.clear()
+        dependencies.store.clear_state_change(self.resource.uid)
+        self._is_urgent = False
         resource = status_writer.begin_reconcile()
+        if not dependencies.status_writer.shard.has_job(resource.uid, resource.status_fields):
+            self.on_other_shard(resource.uid)
+            return Requeue(None, is_over=True)
         # Kubernetes deletes the job's objects: create none. A backend has to stop a training job outside the cluster.
         if resource.is_terminating:
             if resource.finalizing_backend is None:
@@ -218,12 +213,10 @@ class JobController:
             self._register_agents(job)
         backend = dependencies.backends[job.spec.backend].for_job(resource, status_writer)
         result = await reconcile(job, resource.status, backend, status_writer, dependencies.clock())
-        requeue_times = (result.requeue_at, status_writer.progress_due_at)
-        requeue_at = min((at for at in requeue_times if at is not None), default=None)
-        is_over = result.is_over and requeue_at is None
+        is_over = result.is_over and result.requeue_at is None and status_writer.progress_due_at is None
         if is_over:
             dependencies.store.remove_job(resource.uid)
-        return Requeue(requeue_at, is_over)
+        return Requeue(result.requeue_at, is_over)
 
     def _apply_defaults(self, resource: Resource) -> Job | InvalidResource:
         if isinstance(resource.job, InvalidResource):
@@ -238,48 +231,38 @@ class JobController:
 
     def _register_agents(self, job: Job) -> None:
         """Accept reports of the job's agents; new reports wake this controller."""
-        metadata = job.metadata
-        created_at = parse_timestamp(metadata.creation_timestamp)
-        shape = JobShape(
-            metadata.uid,
-            count_nodes_with_spares(job),
-            get_procs_per_node(job),
-            created_at,
-            self.resource.namespace,
-            has_fixed_ranks=has_fixed_members(job),
-            agents=job.spec.nodes + job.spec.spares,
-        )
-        self.dependencies.store.register_job(shape)
-        change_event = self.dependencies.store.get_change_event(metadata.uid)
+        self.dependencies.store.register_job(make_job_shape(job, self.resource.namespace))
+        change_event = self.dependencies.store.get_change_event(job.metadata.uid)
         if change_event is not self._change_event:
             # This reconcile handles the reports that have already arrived.
             self._change_event = change_event
 
-    async def _wait_for_change(self, delay: _Delay) -> None:
-        await self._limit_rate(delay.seconds)
-        timeout = None if delay.requeue_at is None else max(0.0, delay.requeue_at - self.dependencies.clock())
+    async def _wait_for_change(self, delay: ReconcileDelay) -> None:
+        await delay.wait(self.dependencies.clock(), self._has_urgent_change)
+        while not self._has_urgent_change():
+            times = (delay.requeue_at, self._status_writer.progress_due_at)
+            due_at = min((at for at in times if at is not None), default=None)
+            has_progress = await self._wait_for_event(due_at) or self._status_writer.progress_due_at is not None
+            self._change_event.clear()
+            now = self.dependencies.clock()
+            if self._has_urgent_change() or (delay.requeue_at is not None and now >= delay.requeue_at):
+                return
+            # Mere progress reconciles the job only when it may be written.
+            if has_progress and self._status_writer.plan_progress() <= now:
+                return
+
+    async def _wait_for_event(self, due_at: float | None) -> bool:
+        """Wait for an event until `due_at` (Unix seconds). Return whether there was one."""
+        timeout = None if due_at is None else max(0.0, due_at - self.dependencies.clock())
         try:
             async with asyncio.timeout(timeout):
                 await self._change_event.wait()
         except TimeoutError:
-            return
+            return False
+        return True
 
-    async def _limit_rate(self, seconds: float) -> None:
-        """Sleep, but end a long sleep early when a rank's state has changed."""
-        states = self._hash_rank_states() if seconds > URGENCY_CHECK_SECONDS else 0
-        while seconds > 0.0:
-            slice_seconds = min(seconds, URGENCY_CHECK_SECONDS)
-            await asyncio.sleep(slice_seconds)
-            seconds -= slice_seconds
-            if seconds <= 0.0:
-                return
-            if self._is_urgent or (self._change_event.is_set() and self._hash_rank_states() != states):
-                return
-
-    def _hash_rank_states(self) -> int:
-        job = self.resource.job
-        nodes = 0 if isinstance(job, InvalidResource) else count_nodes_with_spares(job)
-        return hash_rank_states(self.dependencies.store.get_agent(self.resource.uid, node) for node in range(nodes))
+    def _has_urgent_change(self) -> bool:
+        return self._is_urgent or self.dependencies.store.has_state_change(self.resource.uid)
 
     def _next_backoff(self, error: ApiError | None) -> float:
         """Count a failure, and return the seconds until the retry."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from muster.api.json_fields import read_mapping, read_string
 from muster.clients.kubernetes.client import Change
 from muster.controller.jobs.job_controller import JobController, JobControllerDependencies
+from muster.controller.jobs.shard_filter import ShardFilter
+from muster.core.shard import Shard
 from muster.objects.kubernetes.kinds import Object
 from muster.objects.kubernetes.resource import Resource
 
@@ -28,6 +30,7 @@ class Jobs:
     on_added: Callable[[Resource], None]
     on_removed: Callable[[str], None]
     on_relist: Callable[[], None]
+    shard_filter: ShardFilter = field(default_factory=lambda: ShardFilter(Shard()))
     _controllers: dict[str, JobController] = field(default_factory=dict)
     _uids: dict[tuple[str, str], str] = field(default_factory=dict)
 
@@ -41,6 +44,9 @@ class Jobs:
             return
         if change.type == "ADDED" and uid in self._controllers:
             self.on_relist()
+        if uid not in self._controllers and not self.shard_filter.has_job(change.object):
+            self.shard_filter.log_missing_shard(change.object)
+            return
         # Another resource had the same name, and the watch missed its deletion.
         previous = self._uids.get(name)
         if previous is not None and previous != uid:
@@ -56,16 +62,24 @@ class Jobs:
 
     def remove(self, uid: str) -> None:
         """Remove a deleted resource. Kubernetes' garbage collector deletes its objects."""
-        self.dependencies.status_writer.job_memory.forget(uid)
         resource = self._remove_controller(uid)
-        self.dependencies.store.remove_job(uid)
-        self.on_removed(uid)
+        self._drop_state(uid)
         if resource is not None:
             _log.info("%s: the resource was deleted", resource)
 
     def unload(self, uid: str) -> None:
         """Remove the controller of a job that has to wait for memory."""
         self._remove_controller(uid)
+
+    def leave_to_other_shard(self, uid: str) -> None:
+        """Remove the controller and the state of a job that another shard runs."""
+        self._remove_controller(uid)
+        self._drop_state(uid)
+
+    def _drop_state(self, uid: str) -> None:
+        self.dependencies.status_writer.job_memory.forget(uid)
+        self.dependencies.store.remove_job(uid)
+        self.on_removed(uid)
 
     def _remove_controller(self, uid: str) -> Resource | None:
         """Stop and remove the job's controller. Return its newest resource."""
@@ -98,7 +112,9 @@ class Jobs:
     def _add_or_update(self, uid: str, source: Object) -> None:
         controller = self._controllers.get(uid)
         if controller is None:
-            controller = self._controllers[uid] = JobController(source, self.dependencies, self.remove, self.unload)
+            controller = self._controllers[uid] = JobController(
+                source, self.dependencies, self.remove, self.unload, self.leave_to_other_shard
+            )
             controller.wake()
             self.on_added(controller.resource)
         else:

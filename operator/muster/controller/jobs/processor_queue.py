@@ -6,63 +6,95 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+ITERATION_SECONDS = 0.004
+"""The expected processor time of the steps that run in one iteration of the event loop. At least one step runs."""
+
+MAX_ITERATION_SECONDS = 0.03
+"""The limit of this time if the loop's other tasks take longer: the steps may use twice their time.
+
+An iteration handles all requests that have arrived. If hundreds of agents report at once, only a few steps would run
+in a second.
+"""
+
+_OTHERS_FACTOR = 2.0
+
+_ESTIMATE_WEIGHT = 0.1
+_WAIT_WEIGHT = 0.05
+
 
 class ProcessorQueue:
-    """Lets one step of one reconcile run at a time. Between two steps, the event loop runs its other tasks.
+    """Lets a few steps of reconciles run at a time. Then the event loop runs its other tasks.
 
     It uses start-time fair queuing: an idle namespace does not save time. `clock` returns the
-    thread's processor time in seconds.
+    thread's processor time in seconds. `mean_wait_seconds` is how long recent steps have waited for their turn.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
-        self._tickets: dict[str, deque[asyncio.Future[None]]] = {}
+        self.mean_wait_seconds = 0.0
+        self._tickets: dict[str, deque[tuple[asyncio.Future[None], float]]] = {}
         self._used_seconds: dict[str, float] = {}
         self._virtual_time = 0.0
-        self._granted_ticket: asyncio.Future[None] | None = None
+        self._granted_tickets: dict[asyncio.Future[None], float] = {}
+        self._step_seconds = ITERATION_SECONDS
         self._is_scheduled = False
+        self._released_at: float | None = None
 
     def acquire(self, namespace: str) -> asyncio.Future[None]:
         """Return a ticket: a future that is done when the caller may run a step.
 
         Call `release` after the step, or instead of it.
         """
-        ticket = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        ticket = loop.create_future()
         if namespace not in self._tickets:
             self._tickets[namespace] = deque()
             self._used_seconds[namespace] = max(self._virtual_time, self._used_seconds.get(namespace, 0.0))
-        self._tickets[namespace].append(ticket)
+        self._tickets[namespace].append((ticket, loop.time()))
         self._schedule()
         return ticket
 
     def release(self, ticket: asyncio.Future[None], namespace: str, seconds: float) -> None:
         """Release a ticket, after a step that used `seconds` of processor time."""
-        self._used_seconds[namespace] = max(self._virtual_time, self._used_seconds.get(namespace, 0.0)) + seconds
-        if ticket is self._granted_ticket:
-            self._granted_ticket = None
-        else:
+        estimate = self._granted_tickets.pop(ticket, None)
+        if estimate is None:
             ticket.cancel()
+            estimate = 0.0
+        else:
+            self._step_seconds += _ESTIMATE_WEIGHT * (seconds - self._step_seconds)
+        used_seconds = max(self._virtual_time, self._used_seconds.get(namespace, 0.0))
+        self._used_seconds[namespace] = used_seconds + seconds - estimate
+        if not self._granted_tickets:
+            self._released_at = asyncio.get_running_loop().time() if self._tickets else None
         self._schedule()
 
     def _schedule(self) -> None:
-        if self._granted_ticket is None and not self._is_scheduled:
+        if not self._granted_tickets and not self._is_scheduled:
             self._is_scheduled = True
             # Let other ready tasks of the loop run first.
             asyncio.get_running_loop().call_soon(self._grant)
 
     def _grant(self) -> None:
         self._is_scheduled = False
-        while self._tickets and self._granted_ticket is None:
+        now = asyncio.get_running_loop().time()
+        # If steps have been waiting since the last ones ended, other tasks have used this time.
+        others_seconds = 0.0 if self._released_at is None else now - self._released_at
+        remaining = min(MAX_ITERATION_SECONDS, max(ITERATION_SECONDS, _OTHERS_FACTOR * others_seconds))
+        estimate = self._step_seconds
+        while self._tickets and (remaining >= estimate or not self._granted_tickets):
             namespace = min(self._tickets, key=self._used_seconds.__getitem__)
             tickets = self._tickets[namespace]
-            ticket = tickets.popleft()
+            ticket, acquired_at = tickets.popleft()
             if not tickets:
                 del self._tickets[namespace]
             if not ticket.done():
+                self.mean_wait_seconds += _WAIT_WEIGHT * (now - acquired_at - self.mean_wait_seconds)
                 self._virtual_time = self._used_seconds[namespace]
-                self._granted_ticket = ticket
+                self._used_seconds[namespace] += estimate
+                self._granted_tickets[ticket] = estimate
+                remaining -= estimate
                 ticket.set_result(None)
-        if self._granted_ticket is None:
+        if not self._granted_tickets:
             # No namespace waits: forget the used time of all.
             self._used_seconds.clear()
             self._virtual_time = 0.0

@@ -15,11 +15,12 @@ from muster.clients.kubernetes.client import Client
 from muster.controller.jobs.job_memory import JobMemory
 from muster.controller.status.merge_patch import make_merge_patch
 from muster.controller.status.write_budget import WriteBudget
+from muster.core.shard import FIELD, Shard
 from muster.core.status.significant_change import is_significant_change
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.job_source import WATCHED_JOBS, read_identity
 from muster.objects.kubernetes.kinds import Object
-from muster.objects.kubernetes.resource import Resource, read_resource
+from muster.objects.kubernetes.resource import Resource, is_newer, read_resource
 
 PROGRESS_INTERVAL_SECONDS = 2.0
 """The minimum interval between two progress writes of one job."""
@@ -42,7 +43,7 @@ class StatusWriterDependencies:
     """The components that all status writers use. `clock` returns Unix seconds.
 
     `publish` is called after a write, with the status before and after it. `holds_lease` returns whether this process
-    may act as leader now. `job_memory` limits the memory for all jobs.
+    may act as leader now. `job_memory` limits the memory for all jobs. Each status names `shard`.
     """
 
     client: Client
@@ -51,6 +52,7 @@ class StatusWriterDependencies:
     publish: Callable[[Resource, Status, Status], None]
     holds_lease: Callable[[], bool]
     job_memory: JobMemory = field(default_factory=JobMemory)
+    shard: Shard = field(default_factory=Shard)
 
     def read(self, source: Object, previous: Resource | None = None) -> Resource:
         """Call `read_resource`, and release the memory of a refused spec."""
@@ -79,6 +81,9 @@ class StatusWriter:
 
     def handle_change(self, source: Object) -> bool:
         """Handle a version of the resource; return whether it is newer."""
+        # Each write comes back as an event. Parsing takes a millisecond, and it only matters to a refused spec.
+        if not isinstance(self.newest_resource.job, InvalidResource) and not is_newer(source, self.newest_resource):
+            return False
         resource = self._dependencies.read(source, self.newest_resource)
         if not resource.is_newer_than(self.newest_resource):
             return False
@@ -107,13 +112,23 @@ class StatusWriter:
 
         Raises `ResourceChanged`, `JobNotFound`, `NotLeading`, and `ApiError`.
         """
+        status = self._add_shard(status)
         await self._write(status, serialise_status(status), is_urgent=self._is_significant(status))
         self._check_lease()
 
+    def plan_progress(self) -> float:
+        """Return when progress may be written. Call this again then: the time may be that of the next decision."""
+        self._is_due()
+        return self._dependencies.clock() if self.progress_due_at is None else self.progress_due_at
+
     async def write_now(self, status: Status) -> None:
         """Write the status, also progress. The caller may act afterwards. Raises the errors of `write`."""
+        status = self._add_shard(status)
         await self._write(status, serialise_status(status), is_urgent=True)
         self._check_lease()
+
+    def _add_shard(self, status: Status) -> Status:
+        return status.model_copy(update={"shard": self._dependencies.shard.recorded_index})
 
     def _check_lease(self) -> None:
         # Even if nothing was written: the process may have been suspended during the reconcile.
@@ -122,6 +137,9 @@ class StatusWriter:
 
     async def write_fields(self, fields: dict[str, JSON]) -> None:
         """Write some fields of a status that muster can't read. Raises the errors of `write`."""
+        recorded_index = self._dependencies.shard.recorded_index
+        if recorded_index is not None:
+            fields = {**fields, FIELD: recorded_index}
         status = read_status({"status": fields})
         await self._write(status, fields, is_urgent=self._is_significant(status))
 

@@ -22,8 +22,9 @@ from muster.clients.kubernetes.client import Change
 from muster.clients.kubernetes.skipped import SkippedLog
 from muster.controller.jobs.job_memory import JobMemory
 from muster.controller.watch.kopf_operator import KopfRunner, make_registry, make_settings
-from muster.controller.watch.kopf_session import make_response_class
+from muster.controller.watch.kopf_session import DecodeObject, make_response_class
 from muster.objects.kubernetes.job_source import WATCHED_JOBS
+from muster.objects.kubernetes.json_parts import Part
 from muster.objects.kubernetes.kinds import JOBS, Object
 from muster.objects.kubernetes.object_parser import read_object
 
@@ -54,8 +55,8 @@ class ResourceWatch:
     """Calls `on_change` for each change, in the event loop of `start`. First it reports all resources as ADDED.
 
     After a gap in the watch it reports all existing resources again. An object that doesn't fit into `job_memory`
-    is passed without its large parts. Empty `namespaces` means all namespaces. `clock` returns seconds, `jitter` a
-    random number from 0 to 1.
+    is passed without its large parts. It reserves no memory for an object for which `is_own` returns False. Empty
+    `namespaces` means all namespaces. `clock` returns seconds, `jitter` a random number from 0 to 1.
     """
 
     namespaces: tuple[str, ...]
@@ -63,6 +64,7 @@ class ResourceWatch:
     on_change: Callable[[Change], None]
     clock: Callable[[], float]
     jitter: Callable[[], float]
+    is_own: Callable[[Object], bool]
     has_ended: asyncio.Event = field(default_factory=asyncio.Event)
     _kopf: KopfRunner = field(default_factory=KopfRunner)
     _thread: threading.Thread | None = None
@@ -100,8 +102,12 @@ class ResourceWatch:
             change = Change(_read_type(event["type"]), _get_object(event))
             _call_in_loop(loop, lambda: self._report(change))
 
-        registry = _make_registry(on_event, _make_login(self.job_memory, SkippedLog(self.clock)))
+        registry = _make_registry(on_event, _make_login(self._decode, SkippedLog(self.clock)))
         await self._kopf.run(registry, _make_settings(), *self.namespaces)
+
+    def _decode(self, part: Part) -> Object:
+        source = read_object(part, WATCHED_JOBS.parse_options)
+        return self.job_memory.reserve(source) if self.is_own(source) else source
 
     def _report(self, change: Change) -> None:
         if not self._kopf.stop_requested.is_set():
@@ -127,10 +133,10 @@ def _make_settings() -> kopf.OperatorSettings:
     return settings
 
 
-def _make_login(job_memory: JobMemory, skipped: SkippedLog) -> Callable[..., Awaitable[kopf.AiohttpSession]]:
+def _make_login(decode: DecodeObject, skipped: SkippedLog) -> Callable[..., Awaitable[kopf.AiohttpSession]]:
     """Connect to the same cluster as `clients.kubernetes.client`, with filtered responses."""
     response_class = make_response_class(
-        lambda part: job_memory.reserve(read_object(part, WATCHED_JOBS.parse_options)),
+        decode,
         lambda reason: skipped.log(f"an unknown {JOBS.name}", "", reason),
     )
 

@@ -80,6 +80,12 @@ class Resource:
         return int(self.version) > int(other.version)
 
 
+def is_newer(source: Object, resource: Resource) -> bool:
+    """Whether `source` is a later version of the same resource, without parsing it."""
+    version = str(read_mapping(source.get("metadata")).get("resourceVersion"))
+    return not version.isdecimal() or int(version) > int(resource.version)
+
+
 def read_resource(source: Object, previous: Resource | None = None) -> Resource:
     """Parse a resource. If `previous`, an earlier version, has the same generation, reuse its parsed spec."""
     metadata, missing = read_mapping(source.get("metadata")), read_missing_parts(source)

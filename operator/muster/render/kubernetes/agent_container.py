@@ -15,6 +15,7 @@ from muster.render.kubernetes.pod_patch import (
     wrap_in_spec,
     wrap_in_trainer,
 )
+from muster.render.kubernetes.pod_settings import PodSettings
 from muster.render.kubernetes.storage import SYNC_SOCKET
 from muster_worker.contract.schema import TOKEN_AUDIENCE
 
@@ -34,7 +35,9 @@ _TERMINATION_LOG = "/dev/termination-log"
 _TOKEN_SECONDS = 3600
 
 
-def make_agent_patches(job: Job, node: int, replacement: int, user_fields: Fields) -> tuple[PodPatch, ...]:
+def make_agent_patches(
+    job: Job, node: int, replacement: int, user_fields: Fields, pod_settings: PodSettings
+) -> tuple[PodPatch, ...]:
     """Return the patches that run the agent. `user_fields` are the pod fields that the job sets."""
     command: list[JSON] = list(make_agent_command(get_agent_python(job), node, replacement, user_fields))
     if uploads_to_s3(job):
@@ -46,7 +49,7 @@ def make_agent_patches(job: Job, node: int, replacement: int, user_fields: Field
             MUSTER,
             f"the agent starts your command, reports the state of each rank, and {needs}",
         ),
-        *_make_agent_file_patches(job),
+        *_make_agent_file_patches(job, pod_settings),
         *_make_run_folder_patches(),
         *make_python_mount_patches(job),
     )
@@ -85,11 +88,11 @@ def get_rank_grace_seconds(pod_seconds: int) -> int:
     return max(0, pod_seconds - LAST_REPORT_SECONDS)
 
 
-def _make_agent_file_patches(job: Job) -> tuple[PodPatch, ...]:
-    items: list[JSON] = [{"key": key, "path": key} for key in (PLAN_KEY, ARCHIVE_KEY)]
+def _make_agent_file_patches(job: Job, pod_settings: PodSettings) -> tuple[PodPatch, ...]:
     token: Fields = {"audience": TOKEN_AUDIENCE, "expirationSeconds": _TOKEN_SECONDS, "path": "token"}
     sources: list[JSON] = [
-        {"configMap": {"name": build_children_name(job.metadata.name), "items": items}},
+        _make_file_source(build_children_name(job.metadata.name), PLAN_KEY),
+        _make_file_source(pod_settings.agent_config_map, ARCHIVE_KEY),
         {"serviceAccountToken": token},
     ]
     return (
@@ -104,6 +107,10 @@ def _make_agent_file_patches(job: Job) -> tuple[PodPatch, ...]:
             "the folder with the agent's files",
         ),
     )
+
+
+def _make_file_source(config_map: str, key: str) -> Fields:
+    return {"configMap": {"name": config_map, "items": [{"key": key, "path": key}]}}
 
 
 def _make_run_folder_patches() -> tuple[PodPatch, ...]:

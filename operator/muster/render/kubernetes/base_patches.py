@@ -7,6 +7,7 @@ from muster.objects.kubernetes.names import (
     JOB_LABEL,
     NODE_LABEL,
     REPLACEMENT_LABEL,
+    SHARD_LABEL,
     SPEC_HASH_ANNOTATION,
     TRAINER_CONTAINER,
     build_children_name,
@@ -82,6 +83,8 @@ def make_identity_patches(job: Job, node: int, replacement: int, pod_settings: P
     """Return the fields that identify the pod to the operator and to other pods of the job."""
     name = job.metadata.name
     labels: Fields = {**make_job_labels(job), NODE_LABEL: str(node), REPLACEMENT_LABEL: str(replacement)}
+    if pod_settings.shard:
+        labels[SHARD_LABEL] = str(pod_settings.shard)
     owners: list[JSON] = [make_owner_reference(job)]
     searches: list[JSON] = [f"{build_children_name(name)}.{job.metadata.namespace}.svc.{pod_settings.cluster_domain}"]
     return (

@@ -69,7 +69,7 @@ def make_pod_patches(
         user_patches=user_patches,
         fixed=(
             *make_identity_patches(job, node, replacement, pod_settings),
-            *make_agent_patches(job, node, replacement, user_fields),
+            *make_agent_patches(job, node, replacement, user_fields, pod_settings),
             *storage.make_storage_volume_patches(job),
         ),
     )

@@ -7,7 +7,12 @@ from muster.api.json_fields import read_mapping
 from muster.api.names import JOB_UID_LABEL
 from muster.api.spec.job import Job
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, PODS, SERVICES, Kind, Object
-from muster.objects.kubernetes.names import ARCHIVE_KEY, PLAN_KEY, STORAGE_KEY, build_children_name
+from muster.objects.kubernetes.names import (
+    ARCHIVE_KEY,
+    PLAN_KEY,
+    STORAGE_KEY,
+    build_children_name,
+)
 from muster.render.kubernetes.base_patches import make_job_labels, make_owner_reference
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import merge_patches
@@ -45,15 +50,29 @@ def render_pod_selector(job: Job) -> Fields:
     return {JOB_UID_LABEL: job.metadata.uid}
 
 
-def render_config_map(job: Job, plan: Plan, archive: bytes) -> Object:
-    """Return the ConfigMap with the plan and the agent, which all pods of the job mount."""
+def render_config_map(job: Job, plan: Plan) -> Object:
+    """Return the ConfigMap with the plan, which all pods of the job mount."""
     data: Fields = {PLAN_KEY: wire.encode(plan).decode("utf-8")}
     files = make_storage_plan(job)
     if files is not None:
         data[STORAGE_KEY] = encode_plan(files)
+    return {**_make_type_and_metadata(CONFIG_MAPS, job), "data": data}
+
+
+def render_agent_config_map(job: Job, name: str, archive: bytes) -> Object:
+    """Return the ConfigMap `name` with the agent, which all pods of the namespace mount. It belongs to `job`.
+
+    It is immutable, so that the kubelets need not watch it.
+    """
     return {
-        **_make_type_and_metadata(CONFIG_MAPS, job),
-        "data": data,
+        **_make_type(CONFIG_MAPS),
+        "metadata": {
+            "name": name,
+            "namespace": job.metadata.namespace,
+            "labels": {"app.kubernetes.io/managed-by": "muster"},
+            "ownerReferences": [make_owner_reference(job)],
+        },
+        "immutable": True,
         "binaryData": {ARCHIVE_KEY: base64.b64encode(archive).decode("ascii")},
     }
 

@@ -9,10 +9,15 @@ from muster.api.document import JSON
 from muster.api.field_problems import InvalidResource
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Metadata
-from muster.objects.kubernetes.names import build_children_name, build_pod_name
+from muster.objects.kubernetes.names import build_agent_name, build_children_name, build_pod_name
 from muster.render.agent_plan import render_plan
 from muster.render.kubernetes.devices import resolve_procs_per_node
-from muster.render.kubernetes.render import render_config_map, render_pod_selector, render_service
+from muster.render.kubernetes.render import (
+    render_agent_config_map,
+    render_config_map,
+    render_pod_selector,
+    render_service,
+)
 from muster.render.kubernetes.spec_hash import hash_spec
 from muster_worker.contract import wire
 from muster_worker.contract.schema import Plan
@@ -31,7 +36,7 @@ OWNER = {
 def test_every_child_belongs_to_the_job() -> None:
     job = cluster_job(procsPerNode=1)
     plan = render_plan(job, SETTING.collector_url, "PEM")
-    for child in (rendered(job), render_service(job), render_config_map(job, plan, b"agent")):
+    for child in (rendered(job), render_service(job), render_config_map(job, plan)):
         metadata = read_mapping(child["metadata"])
         assert metadata["ownerReferences"] == [OWNER]
         assert metadata["namespace"] == "team"
@@ -68,11 +73,20 @@ def test_the_service_names_nodes_that_are_not_ready() -> None:
     assert render_pod_selector(cluster_job()) == {"muster.dev/job-uid": UID}
 
 
-def test_the_config_map_holds_the_plan_and_the_agent() -> None:
+def test_the_config_map_contains_the_plan() -> None:
     plan = render_plan(cluster_job(procsPerNode=4), SETTING.collector_url, "PEM")
-    result = render_config_map(cluster_job(), plan, b"agent")
+    result = render_config_map(cluster_job(), plan)
     assert wire.decode(Plan, str(read_mapping(result["data"])["plan.json"]).encode()) == plan
+
+
+def test_all_jobs_of_a_namespace_share_the_agents_config_map() -> None:
+    result = render_agent_config_map(cluster_job(), build_agent_name(b"agent"), b"agent")
     assert base64.b64decode(str(read_mapping(result["binaryData"])["agent.pyz"])) == b"agent"
+    assert result["immutable"] is True
+    metadata = read_mapping(result["metadata"])
+    assert (metadata["namespace"], metadata["ownerReferences"]) == ("team", [OWNER])
+    assert metadata["name"] == build_agent_name(b"agent") != build_agent_name(b"new agent")
+    assert build_agent_name(b"agent", "-1") == f"{build_agent_name(b'agent')}-1"
 
 
 @pytest.mark.parametrize(

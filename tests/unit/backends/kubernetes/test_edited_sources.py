@@ -166,7 +166,7 @@ async def test_a_job_without_memory_for_its_code_waits_and_says_so(tmp_path: Pat
     pods.expect(UID, "default")
     trainer = Container("trainer", "image:1", Running(T0))
     pods.add_created(PodView("digits-0-0", "default", "pod-0", UID, 0, 0, "Running", trainer), now[0])
-    settings = PodSettings("cluster.local", "https://collector.muster-system.svc:8443")
+    settings = PodSettings("cluster.local", "https://collector.muster-system.svc:8443", "muster-agent-0")
     assert shares.reserve("the code of another job", ObjectSize("other", 10))
     created = {"creation_timestamp": format_timestamp_milliseconds(T0)}
     current = job(nodes=1).model_copy(update={"metadata": job().metadata.model_copy(update=created)})

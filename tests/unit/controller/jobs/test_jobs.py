@@ -76,6 +76,19 @@ async def test_an_agents_report_wakes_the_job(tmp_path: Path) -> None:
         await here.world.turn(before + 1)
 
 
+async def test_progress_reconciles_the_job_only_when_it_may_be_written(tmp_path: Path) -> None:
+    async with site(tmp_path) as here:
+        here.hear()
+        await idle(here)
+        here.store.record_report(PodIdentity("u-1", 0, 0), report(1), 1.8e9)
+        before = await idle(here)
+        for step in range(2, 20):
+            here.store.record_report(PodIdentity("u-1", 0, 0), report(step, sequence=step), 1.8e9)
+            await asyncio.sleep(0.05)
+        assert here.world.turns["vit"] <= before + 1
+        await here.world.turn(before + 1)
+
+
 async def test_a_big_job_rests_long_but_not_from_what_changes_a_ranks_state(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         here.hear()

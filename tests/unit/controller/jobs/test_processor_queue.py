@@ -141,3 +141,25 @@ def test_a_cancelled_waiter_is_cancelled_and_delays_no_other() -> None:
 
     said = virtual_time.run(main())
     assert sorted(said) == ["first goes on", "second hears it", "third goes on"]
+
+
+def test_short_steps_share_an_iteration_of_the_loop_and_use_more_of_it_while_other_tasks_use_more() -> None:
+    async def main(others_seconds: float) -> float:
+        loop = Loop()
+        busy = [asyncio.create_task(loop.busy_job("alone", 0.0001)) for _ in range(1000)]
+        iterations, before = 2000, 0
+        for number in range(iterations):
+            # The first iterations measure how long the steps are.
+            if number == iterations // 2:
+                before = loop.used["alone"]
+            loop.loop.advance(others_seconds)
+            await asyncio.sleep(0)
+        steps = loop.used["alone"] - before
+        for task in busy:
+            task.cancel()
+        await asyncio.wait(busy)
+        return steps / (iterations // 2)
+
+    idle, loaded = virtual_time.run(main(0.0)), virtual_time.run(main(0.005))
+    assert idle > 5.0
+    assert loaded > 2.0 * idle

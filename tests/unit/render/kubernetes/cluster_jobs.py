@@ -15,6 +15,7 @@ from muster.render.kubernetes.render import render_pod
 SETTING = PodSettings(
     cluster_domain="cluster.local",
     collector_url="https://muster-collector.muster-system.svc:8443",
+    agent_config_map="muster-agent-0",
     agent_image="registry.example/muster:1",
     storage_image="registry.example/muster:1",
     pull_policy="Always",

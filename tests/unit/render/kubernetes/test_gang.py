@@ -15,6 +15,7 @@ from fakes.api_server import ApiServer, make_failure, merge_patch, served
 from muster.api.document import JSON
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
+from muster.backends.kubernetes.agent_config_maps import AgentConfigMaps
 from muster.backends.kubernetes.children import QUEUE_NOT_INSTALLED, Children
 from muster.backends.kubernetes.job_state import JobState
 from muster.backends.kubernetes.pod_creator import PodCreator
@@ -175,7 +176,9 @@ GROUP_PATH = "/apis/scheduling.volcano.sh/v1beta1/namespaces/team/podgroups/vit-
 
 
 def children(client: Client) -> Children:
-    return Children(client, SETTING, lambda: "PEM")
+    return Children(
+        client, SETTING, AgentConfigMaps(client, SETTING.agent_config_map, {UID}.__contains__), lambda: "PEM"
+    )
 
 
 async def test_the_group_is_made_and_kept_current(tmp_path: Path) -> None:

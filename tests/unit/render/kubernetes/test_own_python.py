@@ -1,5 +1,7 @@
 """The agent's own Python: its parts of the pod, and the priority of the owner's settings."""
 
+from dataclasses import replace
+
 import pytest
 
 from muster.api.document import JSON
@@ -11,10 +13,18 @@ from muster.render.kubernetes import own_python
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
 from muster.render.kubernetes.pod_patch import get_entries
-from muster.render.kubernetes.pod_settings import PodSettings
 from muster.render.kubernetes.render import render_pod
 from muster_dev import own_python as maker
-from unit.render.kubernetes.cluster_jobs import cluster_job, mounts, pod_spec, rendered, trainer, volumes, with_trainer
+from unit.render.kubernetes.cluster_jobs import (
+    SETTING,
+    cluster_job,
+    mounts,
+    pod_spec,
+    rendered,
+    trainer,
+    volumes,
+    with_trainer,
+)
 
 BROUGHT: Fields = {"inject": "InitContainer"}
 PYTHON = "/muster-python/bin/python3"
@@ -124,9 +134,9 @@ def test_the_owner_says_more_of_it_or_otherwise() -> None:
 
 def test_an_operator_that_does_not_know_its_image_says_so() -> None:
     with pytest.raises(NotRenderable, match=r"spec\.agent\.inject .*--agent-image") as refused:
-        render_pod(cluster_job(agent=BROUGHT), 0, 0, PodSettings("cluster.local", "https://collector"))
+        render_pod(cluster_job(agent=BROUGHT), 0, 0, replace(SETTING, agent_image=""))
     assert refused.value.problem.reason == "AgentImageNotSet"
-    assert render_pod(cluster_job(), 0, 0, PodSettings("cluster.local", "https://collector")) == rendered(cluster_job())
+    assert render_pod(cluster_job(), 0, 0, replace(SETTING, agent_image="")) == rendered(cluster_job())
 
 
 def test_explain_says_who_asks_for_it_and_render_which_python_starts_the_ranks() -> None:

@@ -94,12 +94,12 @@ def test_the_plan_travels_in_the_jobs_config_map_and_comes_back_as_it_was() -> N
     inline: JSON = {"inline": {"files": {"a.py": "print('ä')\n"}}}
     written: Fields = {**ALL, "source": inline, "procsPerNode": 1}
     job = cluster_job(**written)
-    data = read_mapping(render_config_map(job, render_plan(job, "https://a", "CA"), b"")["data"])
+    data = read_mapping(render_config_map(job, render_plan(job, "https://a", "CA"))["data"])
     assert decode_plan(str(data["storage.json"]).encode()) == make_storage_plan(job)
     assert "storage.json" not in read_mapping(
-        render_config_map(
-            cluster_job(procsPerNode=1), render_plan(cluster_job(procsPerNode=1), "https://a", "CA"), b""
-        )["data"]
+        render_config_map(cluster_job(procsPerNode=1), render_plan(cluster_job(procsPerNode=1), "https://a", "CA"))[
+            "data"
+        ]
     )
 
 
@@ -108,7 +108,7 @@ def test_no_credentials_stand_in_the_pod() -> None:
 
 
 def test_the_owners_variables_for_s3_and_the_operators_service_reach_them() -> None:
-    pod_settings = PodSettings("a", "https://a", storage_image="i", s3_endpoint="http://minio:9000")
+    pod_settings = PodSettings("a", "https://a", "agent", storage_image="i", s3_endpoint="http://minio:9000")
     key: JSON = {"name": "AWS_SECRET_ACCESS_KEY", "valueFrom": {"secretKeyRef": {"name": "s3", "key": "k"}}}
     job = cluster_job(**ALL, env=[key, {"name": "LR", "value": "1"}])
     for one in get_entries(read_mapping(render_pod(job, 0, 0, pod_settings)["spec"]), "initContainers"):
@@ -166,7 +166,7 @@ def test_a_folder_is_mounted_once() -> None:
 
 def test_without_the_operators_image_downloads_are_refused() -> None:
     with pytest.raises(NotRenderable, match=r"spec\.inputs\[0\]\.s3 .*--storage-image") as refused:
-        render_pod(cluster_job(**ALL), 0, 0, PodSettings("a", "https://a", agent_image="i"))
+        render_pod(cluster_job(**ALL), 0, 0, PodSettings("a", "https://a", "agent", agent_image="i"))
     assert refused.value.problem.reason == "StorageImageNotSet"
 
 
@@ -195,7 +195,7 @@ def test_a_git_token_reaches_the_container_that_fetches_the_code_and_no_other() 
     (bring,) = (one for one in get_entries(whole, "initContainers") if one["name"] == "muster-download")
     assert variable in get_entries(bring, "env")
     assert json.dumps(whole).count("git-token") == 1
-    written = json.dumps(render_config_map(job, render_plan(job, "https://collector", "authority"), b"seed"))
+    written = json.dumps(render_config_map(job, render_plan(job, "https://collector", "authority")))
     assert "git-token" not in written
     plan = make_storage_plan(job)
     assert plan is not None
