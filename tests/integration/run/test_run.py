@@ -248,5 +248,5 @@ def test_render_is_the_same_every_time(tmp_path: pathlib.Path) -> None:
     assert "--nnodes 2 --nproc_per_node 2 --node_rank 0" in text
     assert "-- python train.py --lr 0.1" in text
     kinds = [document["kind"] for document in yaml.safe_load_all(text) if document]
-    assert kinds == ["DistributedTrainingJob", "Service", "ConfigMap"]
+    assert kinds == ["DistributedTrainingJob", "Service", "ConfigMap", "ConfigMap"]
     assert "# no pod: no image is set" in text
