@@ -80,7 +80,7 @@ def test_the_same_pods_run_edited_code_and_then_their_own(stage: Stage, tmp_path
     stage.jobs.run("patch", "dtj/edited", "--type=merge", '--patch={"spec":{"suspend":false}}')
     runs(stage, "edited", 4)
     assert before.keys() != uids(stage, "edited").keys() or before != uids(stage, "edited")
-    assert "attempt 4 runs another edit" in stage.jobs.run("logs", "--selector=muster.dev/job=edited", "--tail=-1")
+    assert all("attempt 4 runs another edit" in stage.jobs.log(f"edited-{node}-1") for node in range(2))
     rerun(stage, "edited", "--original")
     last = runs(stage, "edited", 5).status
     assert "source" not in last
