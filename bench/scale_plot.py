@@ -89,7 +89,7 @@ FIGURES = {
 def round_up(value: float) -> float:
     """Return a round number that is not smaller, for the end of an axis."""
     unit: float = 10.0 ** math.floor(math.log10(value))
-    return next(factor * unit for factor in (1, 2, 4, 5, 8, 10) if factor * unit >= value)
+    return next(factor * unit for factor in (1, 1.2, 1.6, 2, 3, 4, 6, 8, 10) if factor * unit >= value)
 
 
 def draw_panel(subtitle: str, curves: Sequence[Curve], left: int) -> list[str]:
