@@ -41,9 +41,11 @@ class Shard:
         recorded = read_integer(status.get(FIELD))
         if recorded is not None:
             return recorded == self.index
-        if status:
-            return self.index == 0
-        return _hash_uid(uid) % self.count == self.index
+        return self.has_unrecorded_job(uid, has_status=bool(status))
+
+    def has_unrecorded_job(self, uid: str, *, has_status: bool) -> bool:
+        """Whether a job whose status names no shard belongs to this one. `has_status`: muster has written a status."""
+        return self.index == 0 if has_status else _hash_uid(uid) % self.count == self.index
 
     def find_missing_shard(self, status: Mapping[str, JSON]) -> int | None:
         """Return the shard in the stored status if no such shard exists any more."""

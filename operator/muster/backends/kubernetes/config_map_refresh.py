@@ -1,6 +1,5 @@
 """Keep the ConfigMaps of a job whose agents run: they read the collector's CA certificates from the job's one."""
 
-import asyncio
 from collections.abc import Iterator
 
 from muster.api.spec.job import Job
@@ -22,9 +21,8 @@ async def refresh_config_maps(job: Job, job_state: JobState, pods: PodIndex, chi
     if not processes:
         return
     # Refusals do no harm: pods without their ConfigMaps show it, and agents trust the previous CA for a while.
-    await asyncio.gather(
-        _refresh_config_map(job, job_state, processes, children), _refresh_agent_config_map(job, processes, children)
-    )
+    await _refresh_config_map(job, job_state, processes, children)
+    await _refresh_agent_config_map(job, processes, children)
 
 
 async def _refresh_config_map(

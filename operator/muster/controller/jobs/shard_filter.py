@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from muster.api.document import JSON
-from muster.core.shard import Shard
+from muster.core.shard import FIELD, Shard
 from muster.objects.kubernetes.job_source import parse_part, read_identity
 from muster.objects.kubernetes.json_parts import MalformedJson, NestingTooDeep
 from muster.objects.kubernetes.kinds import Object
@@ -24,7 +24,11 @@ class ShardFilter:
 
     def has_job(self, source: Object) -> bool:
         """Whether the job's object belongs to the shard. Any thread may call this."""
-        return self.shard.has_job(read_identity(source).uid, _read_status(source))
+        uid, status = read_identity(source).uid, source.get("status")
+        # Most statuses name no shard: don't parse each of them once more.
+        if isinstance(status, str) and f'"{FIELD}"' not in status:
+            return self.shard.has_unrecorded_job(uid, has_status=status != "{}")
+        return self.shard.has_job(uid, _read_status(source))
 
     def log_missing_shard(self, source: Object) -> None:
         """Log once if no operator runs the job because the number of shards was reduced."""
