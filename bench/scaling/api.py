@@ -78,6 +78,15 @@ class Api:
                 for line in complete_lines:
                     yield line
 
+    async def follow(self, path: str) -> AsyncIterator[Any]:
+        """Yield the changes of a watch. Start the watch again when the API server ends it."""
+        while True:
+            async for line in self.watch_lines(path):
+                change = json.loads(line)
+                if change["type"] == "ERROR":
+                    break
+                yield change
+
 
 @asynccontextmanager
 async def connect(url: str, keys: Path) -> AsyncIterator[Api]:

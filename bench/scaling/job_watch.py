@@ -1,7 +1,6 @@
 """Watches the statuses of muster's jobs at the API server."""
 
 import asyncio
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,12 +24,8 @@ class JobWatch:
     async def watch(self, api: Api, namespace: str) -> None:
         """Follow the jobs until cancelled."""
         path = f"/apis/muster.dev/v1alpha1/namespaces/{namespace}/distributedtrainingjobs?watch=1&timeoutSeconds=1800"
-        while True:
-            async for line in api.watch_lines(path):
-                change = json.loads(line)
-                if change["type"] == "ERROR":
-                    break
-                self._record(change["object"])
+        async for change in api.follow(path):
+            self._record(change["object"])
 
     async def wait(self, name: str, condition: Condition) -> float:
         """Wait until the job's status fulfils the condition. Return when this process has seen it (monotonic)."""

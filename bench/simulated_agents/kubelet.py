@@ -1,7 +1,6 @@
 """What a kubelet does for an agent: it gets the plan and the token, starts the agent, and reports its end."""
 
 import asyncio
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -43,12 +42,8 @@ class Kubelet:
     async def watch_pods(self) -> None:
         """Run an agent in each pod that runs, until cancelled."""
         path = f"/api/v1/namespaces/{self.namespace}/pods?watch=1&timeoutSeconds=1800&labelSelector={JOB_LABEL}"
-        while True:
-            async for line in self.api.watch_lines(path):
-                change = json.loads(line)
-                if change["type"] == "ERROR":
-                    break
-                self._handle(change["type"], change["object"])
+        async for change in self.api.follow(path):
+            self._handle(change["type"], change["object"])
 
     def _handle(self, change: str, pod: Any) -> None:
         metadata = pod["metadata"]

@@ -1,6 +1,5 @@
 """Finds the collector behind its Service, as kube-proxy and the cluster's DNS do."""
 
-import json
 import ssl
 from typing import Any
 from urllib.parse import urlsplit
@@ -37,12 +36,8 @@ class CollectorService:
     async def watch_endpoints(self) -> None:
         """Follow the Service's EndpointSlices until cancelled."""
         path = f"/apis/discovery.k8s.io/v1/namespaces/{self._namespace}/endpointslices?watch=1&timeoutSeconds=1800"
-        while True:
-            async for line in self._api.watch_lines(path):
-                change = json.loads(line)
-                if change["type"] == "ERROR":
-                    break
-                self._handle(change["object"])
+        async for change in self._api.follow(path):
+            self._handle(change["object"])
 
     def _handle(self, endpoint_slice: Any) -> None:
         for port in endpoint_slice["ports"] or ():
