@@ -82,7 +82,7 @@ def build_job() -> dict[str, object]:
 
 
 class ApiHandler(BaseHTTPRequestHandler):
-    """Serves the job, whatever the path."""
+    """Serves the job at every path."""
 
     protocol_version = "HTTP/1.1"
     body = json.dumps(build_job()).encode()
@@ -146,7 +146,7 @@ def measure_all(runs: int) -> dict[str, list[float]]:
     """Return the CPU seconds of each run of each command."""
     seconds: dict[str, list[float]] = {name: [] for name in COMMANDS}
     with tempfile.TemporaryDirectory() as name, serve_job(Path(name)) as kubeconfig:
-        # Whoever installs muster compiles its modules, or its first command does.
+        # The installer compiles the modules of muster, or the first command does.
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
         environment["KUBECONFIG"] = str(kubeconfig)
         for run in range(runs + 1):

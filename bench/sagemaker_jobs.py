@@ -80,7 +80,7 @@ quotas.QUOTAS = {{
 for name in ("LIST_SECONDS", "FULL_LIST_SECONDS", "DESCRIPTION_WAIT_SECONDS"):
     setattr(poller, name, getattr(poller, name) / {speed})
 """
-"""A sitecustomize of the operator. Nobody can change AWS' quotas, so muster has no option for them."""
+"""A sitecustomize of the operator. AWS' quotas are fixed, so muster has no option for them."""
 
 State = tuple[str, str]
 

@@ -130,7 +130,7 @@ class Channel:
 
 
 class Agent:
-    """The agent of one pod. `run` ends when the operator has told it to exit; `close` ends it at once."""
+    """The agent of one pod. `run` ends after the operator's command to exit; `close` ends it at once."""
 
     def __init__(self, identity: Identity, site: Site, get_token: Callable[[], Awaitable[str]]) -> None:
         self.identity = identity

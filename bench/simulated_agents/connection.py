@@ -142,7 +142,7 @@ class Connection:
         self._socket.close()
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(error)
-            # A waiter that nobody awaits any more must not log its exception.
+            # A waiter that no task awaits any more must not log its exception.
             self._waiter.exception()
 
 

@@ -24,7 +24,7 @@ def check_jobs(run_job: Callable[[str, random.Random], list[str]]) -> None:
         problems = []
         while time.monotonic() < deadline:
             number = next(numbers)
-            # Each job has its own numbers, so that it is the same again whatever the others do.
+            # Each job has its own random numbers, so that it is reproducible beside any other jobs.
             chance = random.Random(f"{SEED}-{number}")  # noqa: S311 - to be reproducible
             problems += [f"job {number} {problem}" for problem in run_job(f"chaos-{number}", chance)]
         return problems
