@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from muster_dev.paths import ROOT
+from support import sagemaker_image
 from support.own_network import may_have_own_network, own_network
 
 
@@ -18,6 +19,8 @@ def own_meeting_port() -> Iterator[None]:
     Others use the machine's port in turn.
     """
     if may_have_own_network():
+        # Nothing can be downloaded in the test's own network.
+        sagemaker_image.fetch()
         with own_network():
             yield
         return

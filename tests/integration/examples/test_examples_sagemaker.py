@@ -2,9 +2,7 @@
 
 import ast
 import json
-import os
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,7 @@ import pytest
 
 from muster.api.spec.job import Job
 from muster.cli.job_file import read_job
-from muster_dev import cache
-from support import mpi_installs
+from support import sagemaker_image
 from support.example_runs import BIN, EXAMPLES, ROOT, finish, start
 
 EXPECTED = [
@@ -70,7 +67,8 @@ def test_example_completes(
     if example == "sagemaker_estimator":
         command += ["--checkpoint", str(tmp_path / "snapshots")]
 
-    end = finish(start(command, {**image(), **(mpi() if example == "sagemaker_mpi" else {})}, ROOT))
+    image = sagemaker_image.mpi_environment() if example == "sagemaker_mpi" else sagemaker_image.environment()
+    end = finish(start(command, image, ROOT))
 
     assert end.exit_code == 0, end.messages
     status: dict[str, Any] = json.loads(end.output)["status"]
@@ -78,16 +76,3 @@ def test_example_completes(
     assert [(entry["state"], entry["count"]) for entry in status["ranks"]["byState"]] == [("Succeeded", ranks)]
     assert status.get("progress", {}).get("step") == step
     assert all((tmp_path / "run" / name).is_file() for name in files)
-
-
-def image() -> Mapping[str, str]:
-    """Return the content of a training image: a Python with SageMaker's toolkit and the training's libraries."""
-    toolkit = cache.install_folder("sagemaker-toolkit", "sagemaker-toolkit.txt")
-    return {"PYTHONPATH": str(toolkit), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-
-
-def mpi() -> Mapping[str, str]:
-    """Return the image's Open MPI 4 and mpi4py."""
-    own = dict(image())
-    added = mpi_installs.install_or_skip("openmpi4").add_to(own)
-    return {**added, "PYTHONPATH": f"{added['MPI4PY']}:{own['PYTHONPATH']}"}

@@ -5,9 +5,7 @@ The toolkit starts the real torchrun and Open MPI 4, as in SageMaker's images, o
 """
 
 import json
-import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,7 @@ from typing import Any
 import pytest
 
 from integration.run.muster_run import PATIENCE, Started, await_true, run, start, write_job
-from muster_dev import cache
-from support.mpi_installs import install_or_skip
+from support import sagemaker_image
 
 pytestmark = pytest.mark.usefixtures("own_meeting_port", "may_leave_temporary_files")
 
@@ -90,16 +87,12 @@ def write(
 
 @pytest.fixture(scope="session")
 def image() -> dict[str, str]:
-    """Return the content of a training image: a Python with SageMaker's toolkit and the training's libraries."""
-    toolkit = cache.install_folder("sagemaker-toolkit", "sagemaker-toolkit.txt")
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return {"PYTHONPATH": str(toolkit), "PATH": path, "OMP_NUM_THREADS": "1"}
+    return {**sagemaker_image.environment(), "OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture(scope="session")
-def mpi_image(image: dict[str, str]) -> dict[str, str]:
-    added = install_or_skip("openmpi4").add_to(image)
-    return {**added, "PYTHONPATH": f"{added['MPI4PY']}:{image['PYTHONPATH']}"}
+def mpi_image() -> dict[str, str]:
+    return {**sagemaker_image.mpi_environment(), "OMP_NUM_THREADS": "1"}
 
 
 def status_of(done: Started) -> dict[str, Any]:
