@@ -14,13 +14,13 @@ import pytest
 RECORDER = "outcomes-recorder"
 """The plug-in's name in pytest."""
 
-ERROR_LINES = 4
+ERROR_LINES = 6
 ERROR_WIDTH = 300
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a test, or of one of its phases that failed. `error` is the first lines of the error."""
+    """The result of a test, or of one of its phases that failed. `error` is the key lines of the error."""
 
     test: str
     passed: bool
@@ -40,14 +40,14 @@ class Recorder:
         """Record the end of a test's setup, call or teardown."""
         if report.failed:
             where = report.nodeid if report.when == "call" else f"{report.nodeid} (at {report.when})"
-            self.write(Outcome(where, passed=False, error=first_lines(report.longreprtext)))
+            self.write(Outcome(where, passed=False, error=key_lines(report.longreprtext)))
         elif report.when == "call" and report.passed:
             self.write(Outcome(report.nodeid, passed=True))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Record the collection of a file's tests."""
         if report.failed:
-            self.write(Outcome(report.nodeid, passed=False, error=first_lines(report.longreprtext)))
+            self.write(Outcome(report.nodeid, passed=False, error=key_lines(report.longreprtext)))
 
     def write(self, outcome: Outcome) -> None:
         """Append a result."""
@@ -75,8 +75,11 @@ def read(file: Path) -> tuple[Outcome, ...]:
     return tuple(Outcome(each["test"], each["passed"], tuple(each["error"])) for each in written)
 
 
-def first_lines(text: str) -> tuple[str, ...]:
-    """Return the lines that pytest marks as the error, or the last lines if it marks none."""
+def key_lines(text: str) -> tuple[str, ...]:
+    """Return the first and last lines that pytest marks as the error, or the last lines if it marks none."""
     lines = [line for line in text.splitlines() if line.strip()]
     marked = [text for line in lines if line.startswith("E ") and (text := line[1:].strip())]
-    return tuple(line[:ERROR_WIDTH] for line in (marked[:ERROR_LINES] or lines[-ERROR_LINES:]))
+    if len(marked) > ERROR_LINES:
+        # A command's output can be the message. What went wrong is at its end.
+        marked = [marked[0], *marked[1 - ERROR_LINES :]]
+    return tuple(line[:ERROR_WIDTH] for line in (marked or lines[-ERROR_LINES:]))

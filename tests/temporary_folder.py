@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Protocol
@@ -35,6 +35,7 @@ LEFT = "left in the temporary folder"
 """The key under which a worker reports remaining files to the process that started it."""
 
 FOLDER = pytest.StashKey[Path]()
+FAILED = pytest.StashKey[bool]()
 IN_WORKERS = pytest.StashKey[list[str]]()
 
 
@@ -82,12 +83,35 @@ def of_kubernetes() -> set[str]:
 
 @pytest.fixture(autouse=True)
 def leaves_no_temporary_files(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test that leaves files in the temporary folder."""
+    """Fail a test that leaves files in the temporary folder, and remove them, so that one problem is listed once."""
     folder = request.config.stash[FOLDER]
     before = left_in(folder)
     yield
     left = [name for name in left_in(folder) if name not in before]
-    assert not left, f"left in the temporary folder: {', '.join(left)}"
+    for name in left:
+        remove(folder / name)
+    # A test that fails may stop before it cleans up. Its own error says why.
+    if not request.node.stash.get(FAILED, False):
+        assert not left, f"left in the temporary folder: {', '.join(left)}"
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder with its content."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Remember in a test's stash that it failed."""
+    report = yield
+    if call.when == "call" and report.failed:
+        item.stash[FAILED] = True
+    return report
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def test_without_its_fixture(outer):
 """
 
 
-def test_a_run_finds_each_failure_with_the_first_lines_of_its_error(tmp_path: Path) -> None:
+def test_a_run_finds_each_failure_with_its_error(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --disable-plugin-autoload")
     file = tmp_path / "test_some.py"
     file.write_text(TESTS)
