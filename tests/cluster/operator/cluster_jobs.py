@@ -47,7 +47,12 @@ class Jobs:
 
     def wait(self, name: str, condition: str) -> None:
         """Wait for `condition=Complete`, `jsonpath={.status.phase}=Running`, `delete`."""
-        self.kubectl.wait(condition, f"dtj/{name}", f"--namespace={self.namespace}")
+        try:
+            self.kubectl.wait(condition, f"dtj/{name}", f"--namespace={self.namespace}")
+        except AssertionError as late:
+            columns = "{.status.phase}: {.status.message}; {.status.ranks.byState}; {.status.conditions[*].message}"
+            late.add_note(self.run("get", f"dtj/{name}", "--ignore-not-found", f"--output=jsonpath={columns}"))
+            raise
 
     def resource(self, name: str) -> Any:
         """Return the job's resource."""
