@@ -12,7 +12,7 @@ FieldPath: TypeAlias = tuple[str | int, ...]
 """The path from the document's root to a value: keys and list positions."""
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_/-]{1,64}")
-_MAX_KEY_CHARS = 64
+_MAX_QUOTED_CHARS = 64
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Document:
 
 
 def format_path(path: FieldPath) -> str:
-    """Format a path for messages: `spec.inputs[1].name`. Quote keys that have special characters."""
+    """Format a path for messages: `spec.inputs[1].name`. Quote keys that are long or have special characters."""
     text = ""
     for key in path:
         if isinstance(key, int):
@@ -46,6 +46,6 @@ def format_path(path: FieldPath) -> str:
 
 def quote(text: str) -> str:
     """Quote a user's text for a message: escape line ends, and truncate long text."""
-    shortened_text = text if len(text) <= _MAX_KEY_CHARS else text[: _MAX_KEY_CHARS - 1] + "…"
+    shortened_text = text if len(text) <= _MAX_QUOTED_CHARS else text[: _MAX_QUOTED_CHARS - 1] + "…"
     escaped = shortened_text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in escaped) + '"'

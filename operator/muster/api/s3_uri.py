@@ -22,8 +22,9 @@ CEL = f"self.matches('{CEL_PATTERN}') && !self.substring(5).matches('{PATH_TRAVE
 """The CEL rule of all fields whose value is an S3 URI."""
 
 MESSAGE = (
-    f"s3://bucket/key is expected, with at most {MAX_CHARS} characters: a bucket's name has 3 to 63 small letters,"
-    " digits, dots and dashes, a key has no ? # \\ and no part . or ..; access points and https:// are not supported"
+    f"s3://bucket/key is expected, with at most {MAX_CHARS} characters: the bucket's name has 3 to 63 small letters,"
+    " digits, dots and dashes; the key must not contain any of the characters ?, # and \\, nor a folder with the name"
+    " `.` or `..`; access points and https:// are not supported"
 )
 
 

@@ -8,7 +8,7 @@ from muster.core.clean_up import clean_up, remove_pods_that_block_start, remove_
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure.problems import find_loss_time, find_unreachable_time
 from muster.core.fence import has_old_pod
-from muster.core.graceful_stop import add_stop_call, find_stop_call, is_graceful
+from muster.core.graceful_stop import add_stop_call_number, find_stop_call_number, is_graceful
 from muster.core.non_members import find_change_time, find_nodes_to_create, remove_unusable_pods, remove_unwanted_pods
 from muster.core.outcome import Outcome, Verdict
 from muster.core.peers import select_peers
@@ -133,24 +133,24 @@ def _end_after_launcher(
 def _stop_attempt(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
     """Stop the ranks of an attempt that is followed by another attempt, and keep the agents."""
     # Also send the command to agents that have started no ranks, so that they start none for this attempt.
-    stop_call = find_stop_call(facts, outcome)
+    stop_call_number = find_stop_call_number(facts, outcome)
     commands = []
     for node in facts.nodes:
         if not node.has_ended:
             grace = choose_grace_seconds(node, facts, outcome)
             command = _build_end_command(job, outcome, CommandKind.STOP, grace, leader_term)
-            commands.append((node, add_stop_call(command, node, stop_call)))
+            commands.append((node, add_stop_call_number(command, node, stop_call_number)))
     return _send_where_needed(facts, outcome, commands, now)
 
 
 def _end_nodes(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term: int) -> tuple[Action, ...]:
     """Stop every node that still runs."""
-    stop_call = find_stop_call(facts, outcome)
+    stop_call_number = find_stop_call_number(facts, outcome)
     commands = []
     for node in facts.all_nodes:
         grace = choose_grace_seconds(node, facts, outcome)
         command = _build_end_command(job, outcome, _choose_end_command_kind(node, grace), grace, leader_term)
-        commands.append((node, add_stop_call(command, node, stop_call)))
+        commands.append((node, add_stop_call_number(command, node, stop_call_number)))
     return _send_where_needed(facts, outcome, commands, now)
 
 

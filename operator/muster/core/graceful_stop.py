@@ -10,8 +10,8 @@ from muster.core.members import find_node
 from muster.core.outcome import Outcome
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind
 
-UNDECIDED_STOP_CALL = 0
-"""The stop call while a node has not reported its own stop call, or if no rank calls `stopping()`."""
+UNKNOWN_STOP_CALL_NUMBER = 0
+"""The number while a node has not reported its own number, or if no rank calls `stopping()`."""
 
 
 def is_graceful(facts: JobFacts, outcome: Outcome) -> bool:
@@ -20,27 +20,27 @@ def is_graceful(facts: JobFacts, outcome: Outcome) -> bool:
     return failure is None or failure.reason == STRAGGLER or _is_node_stop(facts, failure)
 
 
-def find_stop_call(facts: JobFacts, outcome: Outcome) -> int | None:
-    """Return the number of the call at which all ranks stop, or UNDECIDED_STOP_CALL; None if the stop isn't graceful.
+def find_stop_call_number(facts: JobFacts, outcome: Outcome) -> int | None:
+    """Return the number of the call at which all ranks stop; None if the stop isn't graceful.
 
-    This is the highest stop call of all nodes. The ranks of each node wait at the node's own stop call, so the number
-    doesn't change, and every leader finds the same number.
+    This is the highest number that a node has reported. The ranks of each node wait in the call that their node has
+    reported, so the numbers don't change, and every leader finds the same one.
     """
     if not is_graceful(facts, outcome):
         return None
-    calls = [_get_stop_call(node) for node in facts.nodes]
+    calls = [_get_stop_call_number(node) for node in facts.nodes]
     if any(call is None and _may_run_ranks(node) for node, call in zip(facts.nodes, calls, strict=True)):
-        return UNDECIDED_STOP_CALL
-    return max((call for call in calls if call is not None), default=UNDECIDED_STOP_CALL)
+        return UNKNOWN_STOP_CALL_NUMBER
+    return max((call for call in calls if call is not None), default=UNKNOWN_STOP_CALL_NUMBER)
 
 
-def add_stop_call(command: Command, node: NodeFacts, stop_call: int | None) -> Command:
-    """Make a Stop command graceful, or convert it to StopAt once the stop call is known. Keep other commands."""
-    if command.kind != CommandKind.STOP or stop_call is None:
+def add_stop_call_number(command: Command, node: NodeFacts, stop_call_number: int | None) -> Command:
+    """Make a Stop command graceful, or convert it to StopAt once the number is known. Keep other commands."""
+    if command.kind != CommandKind.STOP or stop_call_number is None:
         return command
-    if stop_call == UNDECIDED_STOP_CALL or not _get_stop_call(node):
+    if stop_call_number == UNKNOWN_STOP_CALL_NUMBER or not _get_stop_call_number(node):
         return replace(command, is_graceful=True)
-    return replace(command, kind=CommandKind.STOP_AT, is_graceful=True, stop_call=stop_call)
+    return replace(command, kind=CommandKind.STOP_AT, is_graceful=True, stop_call=stop_call_number)
 
 
 def _may_run_ranks(node: NodeFacts) -> bool:
@@ -49,7 +49,7 @@ def _may_run_ranks(node: NodeFacts) -> bool:
     return not (node.is_idle or has_no_ranks)
 
 
-def _get_stop_call(node: NodeFacts) -> int | None:
+def _get_stop_call_number(node: NodeFacts) -> int | None:
     agent = node.current_agent
     return None if agent is None else agent.report.stop_call
 

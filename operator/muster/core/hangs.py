@@ -195,5 +195,5 @@ def _make_failure(rank: HungRank, timeout: float, blocked: BlockedCollective | N
 
 def _describe_missing(rank: HungRank, blocked: BlockedCollective) -> str:
     count = len(blocked.waiting_ranks)
-    others = f"{count} others had" if count > 1 else f"rank {blocked.waiting_ranks[0]} had"
-    return f"it had not entered {blocked.text}, as {others}: its last collective was {rank.collectives[0].text}"
+    others = f"{count} other ranks had" if count > 1 else f"rank {blocked.waiting_ranks[0]} had"
+    return f"it had not entered {blocked.text}, but {others}; its last collective was {rank.collectives[0].text}"

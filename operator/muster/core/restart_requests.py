@@ -18,9 +18,8 @@ def find_requested_restart(previous: Status, facts: JobFacts, now: float) -> Res
     """Return the restart of the running attempt that a user has requested; None without a new request."""
     request = previous.restart_request
     if request is not None and request.stopping_since is not None:
-        return replace(
-            _make_restart(previous, parse_untrusted_timestamp(request.stopping_since), now), resize=request.resize
-        )
+        restart = _make_restart(previous, parse_untrusted_timestamp(request.stopping_since), now)
+        return replace(restart, resize_reason=request.resize_reason)
     # A restart would not run the code that the user requested, so let the ranks run.
     if facts.requested_source is not None and facts.requested_source.problem:
         return None
@@ -31,7 +30,7 @@ def find_requested_restart(previous: Status, facts: JobFacts, now: float) -> Res
 
 def make_resize(previous: Status, why: str, now: float) -> Restart:
     """Return the restart of the running attempt with another number of nodes."""
-    return replace(_make_restart(previous, now, now), resize=why)
+    return replace(_make_restart(previous, now, now), resize_reason=why)
 
 
 def skip_backoff(last: LastRestart | None, previous: Status, facts: JobFacts, now: float) -> LastRestart | None:

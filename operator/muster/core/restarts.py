@@ -61,7 +61,7 @@ class RestartBudget(StrEnum):
 
 @dataclass(frozen=True)
 class LastRestart:
-    """The restart before the current attempt. Pods with a replacement below `replacement` are from earlier attempts.
+    """The restart before the current attempt. `replacement` is the lowest replacement number of this attempt's pods.
 
     The attempt starts at `not_before` (Unix seconds) at the earliest. muster always replaces the pod of
     `straggler_node`.
@@ -76,15 +76,15 @@ class LastRestart:
 class Restart:
     """The decision that another attempt follows, at least `backoff_seconds` after `failed_at` (Unix seconds).
 
-    `budget_text` tells users which part of the budget is used: "1 of 3". `resize` is why muster changes the number of
-    nodes; "" if the restart has another reason.
+    `budget_text` tells users which part of the budget is used: "1 of 3". `resize_reason` is why muster changes the
+    number of nodes; "" if the restart has another reason.
     """
 
     counts_as: RestartBudget
     failed_at: float
     backoff_seconds: float
     budget_text: str
-    resize: str = ""
+    resize_reason: str = ""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,10 @@ from muster.render.storage.source_files import (
     make_source_refused_error,
 )
 
-_MAX_HEADER_BYTES = 2 * MAX_FILES * 4096
+_MAX_ENTRIES = 2 * MAX_FILES
+"""Maximum number of files and folders in an archive."""
+
+_MAX_HEADER_BYTES = _MAX_ENTRIES * 4096
 """Maximum size of an archive's headers, including long names."""
 
 
@@ -31,9 +34,11 @@ def read_archive(archive: BinaryIO, field: str) -> dict[str, SourceFile]:
     size = 0
     try:
         with gzip.GzipFile(fileobj=archive) as unpacked, _open_tar(_LimitedReader(unpacked, field)) as members:
-            for count, member in enumerate(members):
-                if count > 2 * MAX_FILES:
-                    raise make_source_refused_error(field, f"the archive has more than {MAX_FILES} files")
+            for count, member in enumerate(members, start=1):
+                if count > _MAX_ENTRIES:
+                    raise make_source_refused_error(
+                        field, f"the archive has more than {_MAX_ENTRIES} entries, counting files and folders"
+                    )
                 path = _check_path(member, field)
                 if member.isdir():
                     continue

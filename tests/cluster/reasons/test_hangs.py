@@ -81,8 +81,8 @@ def test_two_ranks_in_different_collectives_are_restarted(
     (record,) = done.status["restarts"]["history"]
     assert (record["rank"], record["step"]) == (1, 3)
     assert (
-        "was in all_reduce; it had not entered all_reduce 4 of process group 1, as rank 0 had: its last collective was "
-        "all_reduce 1 of process group 2"
+        "was in all_reduce; it had not entered all_reduce 4 of process group 1, but rank 0 had; its last "
+        "collective was all_reduce 1 of process group 2"
     ) in record["message"]
     shown = Muster(stage.kubectl.kubeconfig, stage.namespace)("stacks", name, "--rank", "1")
     header, *lines = shown.stdout.splitlines()

@@ -178,7 +178,7 @@ class Jobs:
             "Name": lambda job: (job.name, ""),
             "Status": lambda job: (job.state(seen)[1].status, job.name),
         }.get(str(request.get("SortBy")), lambda job: (job.created, job.name))
-        result.sort(key=key, reverse=request.get("SortOrder", "Descending") == "Descending")  # type: ignore[arg-type]
+        result.sort(key=key, reverse=request.get("SortOrder", "Ascending") == "Descending")  # type: ignore[arg-type]
         begin = _parse_position(request, now, self.token_seconds)
         end = begin + (rules.number(request, "MaxResults") or 10)
         # The service scans jobs page by page, and drops those that don't match (aws/aws-sdk#486).

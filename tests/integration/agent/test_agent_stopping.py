@@ -7,7 +7,7 @@ import time
 import pytest
 
 from muster.core.facts import JobFacts
-from muster.core.graceful_stop import find_stop_call
+from muster.core.graceful_stop import find_stop_call_number
 from muster.core.outcome import Outcome, Verdict
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Launcher, Report
 from support.agent_world import JOB, AgentWorld, make_facts, terminate
@@ -64,7 +64,7 @@ def begin_stop(world: AgentWorld, node: int, grace: float = GRACE_SECONDS) -> Re
 def decide(world: AgentWorld, reports: list[Report]) -> int:
     """Decide as the operator does, and send the decision to all agents."""
     facts = JobFacts(0.0, make_facts(reports), 5.0)
-    stop_call = find_stop_call(facts, Outcome(Verdict.SUSPENDED))
+    stop_call = find_stop_call_number(facts, Outcome(Verdict.SUSPENDED))
     assert stop_call is not None
     for report in reports:
         world.collector.set_command(report.node, command(CommandKind.STOP_AT, GRACE_SECONDS, stop_call=stop_call))

@@ -97,6 +97,14 @@ async def test_listings_are_newest_first_and_in_pages(aws: Aws, service: Service
     assert abs(first.at - now) < timedelta(seconds=60)
 
 
+async def test_jobs_found_by_name_are_newest_first(aws: Aws, service: Service) -> None:
+    now = datetime.now(UTC)
+    for name, age in (("a-2", 30), ("a-1", 20), ("b-1", 15), ("a-3", 10), ("a-0", 3600)):
+        service.get_jobs().create(make_training_job_request(name), now - timedelta(seconds=age))
+    found = await aws.get_training_jobs(HERE).find_by_name("a-", now - timedelta(seconds=60))
+    assert [summary.name for summary in found] == ["a-3", "a-1", "a-2"]
+
+
 async def test_listings_leave_out_what_was_not_modified_since(aws: Aws, service: Service) -> None:
     now = datetime.now(UTC)
     service.get_jobs().script = lambda _request: (Stage("Training"),)

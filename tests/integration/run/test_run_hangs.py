@@ -124,7 +124,7 @@ def test_the_rank_that_has_not_entered_a_collective_is_named(tmp_path: Path, lau
     assert (ended.wait(), status["phase"], status["attempt"]) == (0, "Succeeded", 2), status["message"]
     (record,) = status["restarts"]["history"]
     assert (record["reason"], record["rank"], record["step"]) == ("Hung", 1, 3)
-    assert "all_reduce 4 of process group 0 (default_pg), as 3 others had" in record["message"]
+    assert "all_reduce 4 of process group 0 (default_pg), but 3 other ranks had" in record["message"]
     assert "its last collective was broadcast 4 of process group 0 (default_pg)" in record["message"]
     output = "".join(path.read_text() for path in (ended.folder / "logs").rglob("*") if path.is_file())
     assert "(broadcast); last collective: broadcast 4 of process group 0 (default_pg), not completed" in output

@@ -40,6 +40,12 @@ def test_a_job_without_a_status_says_so() -> None:
     assert observed_job(conditions=(accepted,)).status.message == ""
 
 
+def test_a_status_that_is_too_large_is_not_called_missing() -> None:
+    too_large: dict[str, JSON] = {**resource(None), "status": {"ranks": [0] * 10_000}}
+    message = read_observed_job(too_large).status.message
+    assert message == "its status can't be read (holds more than 10000 values)"
+
+
 def test_no_text_of_an_edited_status_controls_the_terminal() -> None:
     command = "\x1b]0;owned\x07 \x1b[2J\u202e"
     over = Condition(type="Failed", status="True", reason=command, message=command, last_transition_time=CREATED)

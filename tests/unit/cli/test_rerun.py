@@ -78,7 +78,7 @@ def test_the_command_ends_when_the_same_code_is_refused_again() -> None:
     before = RUNS.model_copy(update={"conditions": refused(NAME)})
     change = make_rerun(resource(before), VALUE, PACKED)
     for value, is_refused in (("an earlier request", False), (VALUE, True)):
-        job = before.model_copy(update={"restart_request": RestartRequest(value="", refused=value)})
+        job = before.model_copy(update={"restart_request": RestartRequest(value="", refused_value=value)})
         assert (change.find_refusal(read_observed_job(resource(job))) is not None) is is_refused
 
 

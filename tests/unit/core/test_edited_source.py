@@ -153,11 +153,11 @@ def test_each_refused_request_is_in_the_status() -> None:
     world = start_world()
     for value in ("1", "2"):
         rerun(world, DELETED, value)
-        assert world.status.restart_request == RestartRequest(value="", refused=value)
+        assert world.status.restart_request == RestartRequest(value="", refused_value=value)
     rerun(world, FIRST, "3")
     assert world.status.restart_request == RestartRequest(value="3")
     rerun(world, DELETED, "4")
-    assert world.status.restart_request == RestartRequest(value="3", refused="4")
+    assert world.status.restart_request == RestartRequest(value="3", refused_value="4")
     # The ConfigMap exists now.
     rerun(world, SECOND, "4")
     assert (world.status.attempt, world.status.restart_request) == (3, RestartRequest(value="4"))

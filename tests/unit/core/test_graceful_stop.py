@@ -19,7 +19,7 @@ from muster.core.facts import (
     ProcessFacts,
     ProcessState,
 )
-from muster.core.graceful_stop import UNDECIDED_STOP_CALL, add_stop_call, find_stop_call
+from muster.core.graceful_stop import UNKNOWN_STOP_CALL_NUMBER, add_stop_call_number, find_stop_call_number
 from muster.core.judge import judge
 from muster.core.outcome import Outcome, Verdict
 from muster.core.problem import Problem
@@ -82,28 +82,30 @@ def sent_commands(
 @pytest.mark.parametrize(
     ("calls", "decision"),
     [
-        ((None, None), UNDECIDED_STOP_CALL),
-        ((7, None), UNDECIDED_STOP_CALL),
-        ((0, 0), UNDECIDED_STOP_CALL),
+        ((None, None), UNKNOWN_STOP_CALL_NUMBER),
+        ((7, None), UNKNOWN_STOP_CALL_NUMBER),
+        ((0, 0), UNKNOWN_STOP_CALL_NUMBER),
         ((7, 5), 7),
         ((0, 5), 5),
         ((2**63 - 1, 5), 2**63 - 1),
     ],
 )
 def test_the_highest_stop_call_of_all_nodes_decides(calls: tuple[int | None, ...], decision: int) -> None:
-    assert find_stop_call(running_facts(*calls), SUSPENDED) == decision
+    assert find_stop_call_number(running_facts(*calls), SUSPENDED) == decision
 
 
 def test_the_decision_does_not_wait_for_a_node_without_ranks() -> None:
     exited_node = node(1, process=exited_process(3, 1))
-    assert find_stop_call(facts(running_facts(7, None).nodes[0], exited_node), SUSPENDED) == 7
+    assert find_stop_call_number(facts(running_facts(7, None).nodes[0], exited_node), SUSPENDED) == 7
     for phase in (AgentPhase.READY, AgentPhase.UPLOADING):
         without_ranks = node(1, agent(1, phase))
-        assert find_stop_call(facts(running_facts(7, None).nodes[0], without_ranks), SUSPENDED) == 7
+        assert find_stop_call_number(facts(running_facts(7, None).nodes[0], without_ranks), SUSPENDED) == 7
     silent_node = node(1)
-    assert find_stop_call(facts(running_facts(7, None).nodes[0], silent_node), SUSPENDED) == UNDECIDED_STOP_CALL
+    with_silent_node = facts(running_facts(7, None).nodes[0], silent_node)
+    assert find_stop_call_number(with_silent_node, SUSPENDED) == UNKNOWN_STOP_CALL_NUMBER
     ended_node = stopped_node(1, exited_rank(2, 1.0, 0, stopped=True))
-    assert find_stop_call(facts(running_facts(7, None).nodes[0], with_stop_call_report(ended_node, 9)), SUSPENDED) == 9
+    with_ended_node = facts(running_facts(7, None).nodes[0], with_stop_call_report(ended_node, 9))
+    assert find_stop_call_number(with_ended_node, SUSPENDED) == 9
 
 
 @pytest.mark.parametrize("cause", ["suspend", "deadline", "Ctrl-C"])
@@ -324,6 +326,6 @@ def apply_event(event: str, nodes: list[ModelNode], number: int, member: int) ->
             with_stop_call_report(node(n, agent(n, AgentPhase.RUNNING)), other.reported)
             for n, other in enumerate(nodes)
         ]
-        current.command = add_stop_call(
-            command(CommandKind.STOP, 25.0), agents[number], find_stop_call(facts(*agents), SUSPENDED)
+        current.command = add_stop_call_number(
+            command(CommandKind.STOP, 25.0), agents[number], find_stop_call_number(facts(*agents), SUSPENDED)
         )

@@ -103,8 +103,8 @@ def test_the_rank_that_has_not_entered_a_collective_is_the_root_cause() -> None:
     assert record.rank == 1
     assert record.message == (
         f"Rank 1 on digits-0 hung at step {record.step}: it completed no step for {TIMEOUT} s and was in all_reduce; "
-        "it had not entered all_reduce 7 of process group 0 (default_pg), as 3 others had: its last collective was "
-        "all_gather 6 of process group 0 (default_pg); 3 others were in all_reduce"
+        "it had not entered all_reduce 7 of process group 0 (default_pg), but 3 other ranks had; its last "
+        "collective was all_gather 6 of process group 0 (default_pg); 3 others were in all_reduce"
     )
 
 
@@ -115,8 +115,8 @@ def test_a_stalled_job_names_the_last_collectives() -> None:
     hang_for(world, 12)
 
     assert stalled_condition(world).message.endswith(
-        ": 4 are in all_reduce; rank 1 has not entered all_reduce 7 of process group 0 (default_pg), as 3 others have; "
-        "the last step was 26"
+        ": 4 ranks are in all_reduce; rank 1 has not entered all_reduce 7 of process group 0 (default_pg), but 3 other "
+        "ranks have; the last step was 26"
     )
     assert world.status.ranks is not None
     last = [(entry.rank, entry.last_collective) for entry in world.status.ranks.details]
@@ -188,7 +188,7 @@ def test_the_message_has_the_activities_of_the_ranks() -> None:
         rank.activity = activity
     hang_for(world, 12)
     assert stalled_condition(world).message.endswith(
-        ": rank 2 is in all_gather, 3 are in all_reduce; the last step was 26"
+        ": rank 2 is in all_gather, 3 ranks are in all_reduce; the last step was 26"
     )
     assert world.status.hang is not None
     assert world.status.hang.rank == 2

@@ -115,13 +115,13 @@ def test_a_name_is_taken_until_its_job_is_deleted() -> None:
 @pytest.mark.parametrize(
     ("request_", "names"),
     [
-        ({}, ["b-2", "a-1", "a-0"]),
-        ({"SortOrder": "Ascending"}, ["a-0", "a-1", "b-2"]),
+        ({}, ["a-0", "a-1", "b-2"]),
+        ({"SortOrder": "Descending"}, ["b-2", "a-1", "a-0"]),
         ({"SortBy": "Name", "SortOrder": "Ascending"}, ["a-0", "a-1", "b-2"]),
-        ({"NameContains": "a-"}, ["a-1", "a-0"]),
+        ({"NameContains": "a-"}, ["a-0", "a-1"]),
         ({"StatusEquals": "Completed"}, ["a-0"]),
         ({"CreationTimeAfter": NOW.timestamp() + 1}, ["b-2"]),
-        ({"LastModifiedTimeAfter": NOW.timestamp() + 1}, ["b-2", "a-0"]),
+        ({"LastModifiedTimeAfter": NOW.timestamp() + 1}, ["a-0", "b-2"]),
         ({"LastModifiedTimeBefore": NOW.timestamp() + 1.5}, ["a-1"]),
     ],
 )

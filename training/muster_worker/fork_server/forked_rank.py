@@ -32,7 +32,7 @@ def become_rank(
     output: bytes,
     moved_code: Optional[Tuple[str, str]],
     *,
-    adds_locale: bool,
+    python_set_lc_ctype: bool,
 ) -> Callable[[], None]:
     """Apply the request to this process; return the rank's program. `moved_code` is from `find_moved_code`."""
     python_command = parse_command(rank_request.command)
@@ -41,7 +41,7 @@ def become_rank(
     _set_descriptors(rank_request.fds, fds)
     _set_limits(rank_request)  # after the descriptors, because the limit of open files may be too low for them
     archive = rank_request.environment.get(b"MUSTER_ARCHIVE")
-    locale_variables = {b"LC_CTYPE": os.environb[b"LC_CTYPE"]} if adds_locale else {}
+    locale_variables = {b"LC_CTYPE": os.environb[b"LC_CTYPE"]} if python_set_lc_ctype else {}
     os.environb.clear()
     os.environb.update(locale_variables)  # as Python itself does in the C locale
     os.environb.update(rank_request.environment)

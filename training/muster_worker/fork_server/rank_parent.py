@@ -77,7 +77,9 @@ def _become_rank(
     """Make this process the rank. If that fails, write the reason to the descriptor `message`, and exit."""
     try:
         moved_code = find_moved_code(server.environment, remove_hook_variables(rank_request))
-        program = become_rank(rank_request, fds, server.import_output, moved_code, adds_locale=server.adds_locale)
+        program = become_rank(
+            rank_request, fds, server.import_output, moved_code, python_set_lc_ctype=server.python_set_lc_ctype
+        )
     except Exception as error:  # noqa: BLE001 - the rank then starts without the fork server
         os.write(message, repr(error).encode("utf-8", "replace")[:_MAX_FAILURE_BYTES])
         os._exit(1)

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 class ServerState:
     """The fork server's environment variables, the options of its Python, and the output of its imports.
 
-    `refusal` is the reason why the fork server must not fork any rank, if there is one. `adds_locale` is true if Python
-    has added LC_CTYPE to the variables.
+    `refusal` is the reason why the fork server must not fork any rank, if there is one. `python_set_lc_ctype` is true
+    if Python has added LC_CTYPE to the variables at its start.
     """
 
     environment: Dict[str, str]
     options: Sequence[str]
     import_output: bytes
     refusal: Optional[str]
-    adds_locale: bool
+    python_set_lc_ctype: bool
 
 
 def find_refusal(rank_request: request.Request, folder: str, server: ServerState) -> Optional[str]:

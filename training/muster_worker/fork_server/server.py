@@ -1,9 +1,16 @@
 """The fork server: imports what ranks import, then forks a process for each request.
 
-It runs in the Python of the ranks, as `python OPTIONS -c BOOTSTRAP DESCRIPTOR PATH 'OPTIONS' MODULES... PADDING`. It
-listens on an inherited socket. For each request it forks a parent process (`rank_parent.py`), which forks the rank in a
-new session and waits for it. The fork server has only one thread, because a forked process has only the thread that
-called fork.
+It runs in the Python of the ranks, with the options that the command has for Python, as `python OPTIONS -c BOOTSTRAP
+ARGUMENTS`. These are its arguments:
+
+1. the file descriptor of the inherited socket on which it listens;
+2. the path of Python, as the command has it;
+3. the options, as one argument;
+4. the modules to import, each as one argument;
+5. padding (`COMMAND_LINE_PADDING`).
+
+For each request it forks a parent process (`rank_parent.py`), which forks the rank in a new session and waits for it.
+The fork server has only one thread, because a forked process has only the thread that called fork.
 """
 
 from __future__ import annotations
@@ -26,16 +33,19 @@ if TYPE_CHECKING:
     from typing import Callable, Optional, Sequence
 
 BOOTSTRAP = "__import__('muster_worker.fork_server.server', fromlist=['serve']).serve()()"
-"""A single expression, because the rank replaces the names of `__main__` before the call returns."""
+"""A single expression: before `serve()` returns in a rank, the rank replaces the global names of `__main__`, so another
+statement could not use the result.
+"""
 
 COMMAND_LINE_PADDING = "-" * 4096
 """The last argument reserves memory in which a rank writes its own command line, for ps and pkill."""
 
-GPU_DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/neuron")
+ACCELERATOR_DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/neuron")
+"""The beginnings of the paths of NVIDIA's, AMD's and AWS' accelerators."""
 
 
 def serve() -> Callable[[], None]:
-    """Serve requests. Returns in each forked rank only, with its program."""
+    """Serve requests forever. The call returns only in a forked rank, with a function that runs the rank's program."""
     descriptor, python, options, modules = int(sys.argv[1]), sys.argv[2], sys.argv[3].split(), sys.argv[4:-1]
     listener = socket.socket(fileno=descriptor)
     child.die_with_parent()
@@ -44,9 +54,9 @@ def serve() -> Callable[[], None]:
         refusal = _find_other_python(python) or _import(modules, output.fileno())
         output.seek(0)
         import_output = output.read()
-    refusal = refusal or _find_refusal()
-    adds_locale = "LC_CTYPE" in os.environ and "LC_CTYPE" not in environment
-    state = ServerState(environment, options, import_output, refusal, adds_locale=adds_locale)
+    refusal = refusal or _find_unsafe_import()
+    python_set_lc_ctype = "LC_CTYPE" in os.environ and "LC_CTYPE" not in environment
+    state = ServerState(environment, options, import_output, refusal, python_set_lc_ctype=python_set_lc_ctype)
     # A full collection in a rank would touch, and so copy, every page that it shares with the fork server.
     gc.collect()
     gc.freeze()
@@ -61,7 +71,10 @@ def serve() -> Callable[[], None]:
 
 
 def _find_other_python(python: str) -> Optional[str]:
-    """Return why `find_refusal` would refuse every rank. Call this first: then ranks don't wait for useless imports."""
+    """Return why `refusals.find_refusal` would refuse each rank, because this Python isn't the rank's.
+
+    Check this before the imports, so that ranks don't wait for useless imports.
+    """
     if os.path.abspath(python) == os.path.abspath(sys.executable):
         return None
     return f"{python} is a program that starts {sys.executable}"
@@ -90,7 +103,8 @@ def _import(modules: Sequence[str], output: int) -> Optional[str]:
     return None
 
 
-def _find_refusal() -> Optional[str]:
+def _find_unsafe_import() -> Optional[str]:
+    """Return what the imports have done that a forked rank can't use."""
     _end_threads_of_libraries()
     if len(os.listdir("/proc/self/task")) > 1:
         return "an import started threads, which a forked process does not have"
@@ -99,7 +113,7 @@ def _find_refusal() -> Optional[str]:
             target = os.readlink(f"/proc/self/fd/{number}")
         except OSError:
             continue
-        if target.startswith(GPU_DEVICES):
+        if target.startswith(ACCELERATOR_DEVICES):
             return f"an import opened {target}, which a forked process can't use"
     for name in ("sitecustomize", "usercustomize"):
         user_file = getattr(sys.modules.get(name), "__file__", None)

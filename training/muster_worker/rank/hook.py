@@ -57,7 +57,7 @@ def _is_rank(environment: Mapping[str, str]) -> bool:
 
 
 def _is_mpi_rank(environment: Mapping[str, str]) -> bool:
-    if not any(name in environment for name in hook_environment.MPI_NODE_FILES):
+    if not any(name in environment for name in hook_environment.MPI_NODE_FILE_VARIABLES):
         return False
     from muster_worker.mpi import rank_start
 

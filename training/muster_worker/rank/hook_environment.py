@@ -19,8 +19,8 @@ FORK_SERVER = "MUSTER_FORK_SERVER"
 
 NAMES = (HOOK, PROGRESS, PYTHONPATH, FORK_SERVER)
 
-MPI_NODE_FILES = ("MUSTER_NODE_FILE", "MUSTER_FIRST_NODE_FILE")
-"""The variables of `node_file`. A rank without them does not import the MPI modules."""
+MPI_NODE_FILE_VARIABLES = ("MUSTER_NODE_FILE", "MUSTER_FIRST_NODE_FILE")
+"""Variables with the paths of MPI's node files (`mpi/node_file.py`). A rank without them imports no MPI modules."""
 
 SCOPE_RANK = "rank"
 SCOPE_NODE = "node"

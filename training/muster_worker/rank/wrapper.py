@@ -59,7 +59,7 @@ def main(arguments: Sequence[str], environment: Optional[Mapping[str, str]] = No
 
         command.insert(0, interpreter.find_parent_python(environment))
     mismatch, is_rank = None, True
-    if any(name in environment for name in hook_environment.MPI_NODE_FILES):
+    if any(name in environment for name in hook_environment.MPI_NODE_FILE_VARIABLES):
         is_rank = not (ATTACHED_OPTION in options and _is_spawned(environment))
         environment, mismatch = _add_world(environment, options) if is_rank else (environment, None)
     child_context = _connect(environment, options) if is_rank else _ChildContext(None, None, environment)

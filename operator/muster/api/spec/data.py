@@ -107,11 +107,11 @@ class Output(Model):
 
     volume: Volume | None = Field(
         default=None,
-        description="The volume for the results, in the folders <job>/model and <job>/output. "
-        "`muster run` stores them in the run's folder instead.",
+        description="The volume for the results; muster adds the folders <job>/model and <job>/output. "
+        "`muster run` stores the results in the run's folder instead.",
     )
     s3: S3Folder | None = Field(
         default=None,
-        description="The folder in Amazon S3 for the results, below <job>/model and <job>/output. muster uploads "
-        "the results when the ranks have ended.",
+        description="The folder in Amazon S3 for the results; muster adds the folders <job>/model and <job>/output, "
+        "and uploads the results when the ranks have ended.",
     )

@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from muster.api.spec.limits import MAX_NODES
 from muster.api.spec.model import Model
 
 MAX_RESIZE_SECONDS = 86_400
@@ -13,12 +14,12 @@ class Elastic(Model):
     min_nodes: int = Field(
         description="The minimum number of nodes with which the job continues after it loses nodes.",
         ge=1,
-        le=10000,
+        le=MAX_NODES,
     )
     max_nodes: int = Field(
         description="The maximum of spec.nodes while the job runs.",
         ge=1,
-        le=10000,
+        le=MAX_NODES,
     )
     resize_after_seconds: int = Field(
         default=120,
@@ -30,8 +31,8 @@ class Elastic(Model):
     grow_after_seconds: int = Field(
         default=600,
         description="The minimum time that the ranks run with fewer nodes than spec.nodes before muster restarts them "
-        "with more nodes. Each such restart in the last hours doubles the time, to at least a minute. If a user raises "
-        "spec.nodes, muster doesn't wait.",
+        "with more nodes. Each such restart in the last 4 hours doubles this time; a doubled time is at least 60 s and "
+        "at most 4 hours. If a user raises spec.nodes, muster doesn't wait.",
         ge=0,
         le=MAX_RESIZE_SECONDS,
     )

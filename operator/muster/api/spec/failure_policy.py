@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from muster.api.spec.limits import MAX_NODES, MAX_WORLD_SIZE
 from muster.api.spec.model import Model
 
 MAX_RESTARTS = 1000
@@ -28,7 +29,8 @@ MAX_VALUES = 64
 
 ExitCode = Annotated[int, Field(ge=1, le=255)]
 Signal = Annotated[int, Field(ge=1, le=64)]
-Index = Annotated[int, Field(ge=0, le=1_280_000)]
+Rank = Annotated[int, Field(ge=0, le=MAX_WORLD_SIZE - 1)]
+NodeRank = Annotated[int, Field(ge=0, le=MAX_NODES - 1)]
 Reason = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=64)]
 
 RestartScope = Literal["InPlace", "Pods"]
@@ -56,8 +58,8 @@ class FailureRule(Model):
         "Straggler: a rank is slower than the others; with Restart muster replaces its pod.",
         max_length=MAX_VALUES,
     )
-    ranks: tuple[Index, ...] = Field(default=(), description="The ranks that match.", max_length=MAX_VALUES)
-    nodes: tuple[Index, ...] = Field(default=(), description="The node ranks that match.", max_length=MAX_VALUES)
+    ranks: tuple[Rank, ...] = Field(default=(), description="The ranks that match.", max_length=MAX_VALUES)
+    nodes: tuple[NodeRank, ...] = Field(default=(), description="The node ranks that match.", max_length=MAX_VALUES)
 
 
 class FailurePolicy(Model):
@@ -86,9 +88,9 @@ class FailurePolicy(Model):
     )
     hang_timeout_seconds: int | None = Field(
         default=None,
-        description="The seconds without an optimizer step after which the attempt fails with the reason Hung. A rank "
-        "counts from its first step on. Choose more than the longest step, evaluation and checkpoint take. If unset, "
-        "the condition Stalled is True after 600 seconds without a step, and muster stops nothing.",
+        description="The seconds without an optimizer step after which the attempt fails with the reason Hung. For "
+        "each rank, the time starts at its first step. Choose more than the longest step, evaluation and checkpoint "
+        "take. If unset, the condition Stalled is True after 600 seconds without a step, and muster stops nothing.",
         ge=MIN_HANG_SECONDS,
         le=MAX_HANG_SECONDS,
     )
@@ -100,8 +102,8 @@ class FailurePolicy(Model):
     fence_seconds: int = Field(
         default=DEFAULT_FENCE_SECONDS,
         description="A node that reaches neither muster nor another node of the job for this long stops its ranks. "
-        f"muster replaces a lost pod that may still run {FENCE_MARGIN_SECONDS} s later at the earliest. A job with one "
-        "node never stops its ranks by itself.",
+        f"If a lost pod may still run, muster replaces it {FENCE_MARGIN_SECONDS} s after this time at the earliest. A "
+        "job with one node never stops its ranks by itself.",
         ge=MIN_FENCE_SECONDS,
         le=MAX_FENCE_SECONDS,
     )

@@ -12,6 +12,7 @@ from muster.api.spec.data import Checkpoint, Input, Output
 from muster.api.spec.elastic import Elastic
 from muster.api.spec.failure_policy import FailurePolicy
 from muster.api.spec.launcher import LauncherSpec
+from muster.api.spec.limits import MAX_NODES
 from muster.api.spec.model import PRESERVE_UNKNOWN_FIELDS, KubernetesObject, Model
 from muster.api.spec.node_pool import NodePool
 from muster.api.spec.node_ranges import NodeRanges
@@ -50,9 +51,6 @@ MAX_METRICS = 40
 
 MAX_SPARES = 100
 """Each spare occupies a Kubernetes node, and few nodes fail in the minutes that a new pod needs to start."""
-
-MAX_WORLD_SIZE = 100_000
-"""Maximum ranks of a job: the rank store and the status are designed for this number."""
 
 
 class EnvVar(Model):
@@ -148,7 +146,7 @@ class Spec(Model):
         description="true: muster stops the ranks and deletes the pods, and the whole spec may change. false: muster "
         "starts the job. The ranks of a suspended job start again, and their script loads its last checkpoint, if any.",
     )
-    nodes: int = Field(default=1, description="The number of nodes that the job runs on.", ge=1, le=10000)
+    nodes: int = Field(default=1, description="The number of nodes that the job runs on.", ge=1, le=MAX_NODES)
     spares: int = Field(
         default=0,
         description="The number of hot spares: additional pods that wait with their data and their agent ready. When "

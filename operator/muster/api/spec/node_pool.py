@@ -65,7 +65,7 @@ class NamedPool(PoolFields):
     name: PoolName = Field(description="The name by which jobs refer to it.")
 
 
-ONE_TYPE_MESSAGE = "a Kubernetes node has only one instance type; remove one of them"
+ONE_TYPE_MESSAGE = f"instanceType and the label {TYPE_LABEL} in nodeSelector differ; remove one of them"
 
 
 def find_type_conflict(pool: PoolFields) -> str | None:

@@ -12,13 +12,13 @@ MAX_COUNT = 1_000_000
 MAX_REASON_CHARS = 64
 MAX_AVOIDED_NODES = 8
 MAX_NODE_NAME_CHARS = 253
-"""The length of a Kubernetes object's name."""
+"""The maximum length of a Kubernetes object's name."""
 
 MAX_MEMBERS_CHARS = 1024
 """A record with a longer list of members omits the list, because the history has many records."""
 
 
-MAX_RESIZE_CHARS = 300
+MAX_RESIZE_REASON_CHARS = 300
 
 
 class RestartRecord(Model):
@@ -46,7 +46,8 @@ class RestartRecord(Model):
     )
     members: str | None = Field(
         default=None,
-        description="The nodes that ran the ranks, as in status.members; unset if these are always all nodes in order.",
+        description="The nodes that ran the ranks, as in status.members; unset for a job that has neither spares nor "
+        "elastic, because all its nodes run ranks.",
         max_length=MAX_MEMBERS_CHARS,
     )
     replaced_pods: int = Field(default=0, description="The number of pods that muster replaced.", ge=0)
@@ -72,7 +73,7 @@ class RestartRecord(Model):
 
 
 class AvoidedNode(Model):
-    """A Kubernetes node on which the job has failed repeatedly."""
+    """A Kubernetes node on which the job has failed repeatedly, or had a straggler."""
 
     node_name: str = Field(description="The Kubernetes node.", max_length=MAX_NODE_NAME_CHARS)
     failures: int = Field(description="The number of failures on it in the history.", ge=1, le=MAX_HISTORY)
@@ -88,7 +89,10 @@ class Restarts(Model):
         description="The restarts that count against failurePolicy.maxDisruptions.", ge=0, le=MAX_COUNT
     )
     replacement: int = Field(
-        description="The lowest replacement number of the current attempt's pods.", ge=0, le=MAX_COUNT
+        description="The lowest replacement number that a pod of the current attempt may have. A node's first pod has "
+        "the replacement number 0, the pod that replaces it 1, and so on.",
+        ge=0,
+        le=MAX_COUNT,
     )
     is_pending: bool = Field(default=False, description="Whether the current attempt has not started yet.")
     not_before: str | None = Field(
@@ -109,11 +113,11 @@ NO_RESTARTS = Restarts(total=0, failures=0, disruptions=0, replacement=0)
 
 
 class RestartRequest(Model):
-    """The last restart that a user has requested."""
+    """The last restart that a user requested, or that muster began to change the number of nodes."""
 
     value: str = Field(
-        description=f"The first {MAX_RESTART_REQUEST_CHARS} characters of the annotation {RESTART_ANNOTATION}, as of "
-        "the request that muster handles now or has handled last.",
+        description=f"The first {MAX_RESTART_REQUEST_CHARS} characters that the annotation {RESTART_ANNOTATION} had "
+        "when muster began to handle the last request.",
         max_length=MAX_RESTART_REQUEST_CHARS,
     )
     stopping_since: str | None = Field(
@@ -122,15 +126,15 @@ class RestartRequest(Model):
         "restart.",
         max_length=40,
     )
-    resize: str = Field(
+    resize_reason: str = Field(
         default="",
         description="Why muster changes the number of nodes of an elastic job, if it stops the ranks for that.",
-        max_length=MAX_RESIZE_CHARS,
+        max_length=MAX_RESIZE_REASON_CHARS,
     )
-    refused: str = Field(
+    refused_value: str = Field(
         default="",
-        description=f"The value of the annotation {RESTART_ANNOTATION} that muster refuses, because the edited code "
-        "can't be used. The condition Accepted has the reason.",
+        description=f"The value of the annotation {RESTART_ANNOTATION} that muster refuses, because the code that "
+        "`muster rerun` sent can't be used. The condition Accepted has the reason.",
         max_length=MAX_RESTART_REQUEST_CHARS,
     )
 

@@ -135,7 +135,10 @@ class Placement(Model):
 
     releases: int = Field(description="The number of times that muster deleted the pods.", ge=1, le=1_000_000)
     replacement: int = Field(
-        description="The lowest replacement number of pods that muster has not deleted.", ge=0, le=1_000_000
+        description="The lowest replacement number of pods that muster has not deleted. A node's first pod has the "
+        "replacement number 0, the pod that replaces it 1, and so on.",
+        ge=0,
+        le=1_000_000,
     )
     released_at: str = Field(description="The time of the last deletion (RFC 3339).")
 

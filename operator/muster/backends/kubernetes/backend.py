@@ -189,7 +189,7 @@ class KubernetesBackend:
 
     def _process(self, job: Job, job_state: JobState, node: int, last_pod: PodEntry | None) -> ProcessFacts:
         replacement = max(
-            self.pods.highest_replacement(job.metadata.uid, node), job_state.taken_replacements.get(node, -1)
+            self.pods.highest_replacement(job.metadata.uid, node), job_state.taken_replacement_numbers.get(node, -1)
         )
         if last_pod is None:
             return ProcessFacts(ProcessState.MISSING, replacement, problem=job_state.pod_problems.get(node))

@@ -50,14 +50,14 @@ class EditedSources:
 
     async def find(self, job: Job, job_state: JobState, name: str) -> RequestedSource:
         """Find the edited code in ConfigMap `name`."""
-        found, now = job_state.found_source, self.clock()
-        if found is not None and found.config_map == name and now < job_state.source_found_at + SOURCE_SECONDS:
+        found, now = job_state.requested_source, self.clock()
+        if found is not None and found.config_map == name and now < job_state.requested_source_read_at + SOURCE_SECONDS:
             return found
         try:
             found = RequestedSource(name, (await read_source(self.client, job, name)).sha256)
         except SourceRefused as error:
             found = RequestedSource(name, problem=str(error))
-        job_state.found_source, job_state.source_found_at = found, now
+        job_state.requested_source, job_state.requested_source_read_at = found, now
         return found
 
     async def add_source(self, job: Job, job_state: JobState, command: Command) -> Command | None:
@@ -67,7 +67,8 @@ class EditedSources:
             return command
         sha256, now = command.source.sha256, self.clock()
         # Without the code, or memory for it, each report of an agent leads here, and the code is large.
-        if job_state.read_source == (command.attempt, sha256) and now < job_state.source_read_at + SOURCE_SECONDS:
+        read_again_at = job_state.attempt_source_read_at + SOURCE_SECONDS
+        if job_state.attempt_source == (command.attempt, sha256) and now < read_again_at:
             return None
         job_state.source_problem = None
         name = build_source_name(job.metadata.name, sha256)
@@ -76,19 +77,19 @@ class EditedSources:
             if source.sha256 != sha256:
                 raise SourceRefused("its content is not the one in the status")  # noqa: TRY301 - handled as the others
         except SourceRefused as error:
-            job_state.read_source, job_state.source_read_at = (command.attempt, sha256), now
+            job_state.attempt_source, job_state.attempt_source_read_at = (command.attempt, sha256), now
             message = f"The ranks wait for their edited code: ConfigMap {name} can't be used: {error}"
             job_state.source_problem = Problem(SOURCE_MISSING, message)
             return None
-        job_state.read_source, job_state.source_read_at = (command.attempt, sha256), now
+        job_state.attempt_source, job_state.attempt_source_read_at = (command.attempt, sha256), now
         return replace(command, source=source)
 
 
 async def read_source(client: Client, job: Job, name: str) -> EditedSource:
     """Read the job's edited code from ConfigMap `name`. Raises `SourceRefused` and `ApiError`.
 
-    The ConfigMap is a tenant's. The job has to own it, so that code that was sent to one job is not used for another
-    one; and its name has to contain the hash of its content.
+    The ConfigMap is a tenant's. The job has to own it, so that no job uses code that was sent to another job. Its name
+    has to contain the hash of its content.
     """
     # Any text may be here: "." would read all ConfigMaps of the namespace.
     if not is_source_name(job.metadata.name, name):

@@ -1,4 +1,8 @@
-"""The backend's state of a job between two reconciles. It is only in memory: a new leader observes it again."""
+"""The backend's state of a job between two reconciles. It is only in memory.
+
+A new leader begins with an empty state. It can observe most of it again, but not the backoff, nor a disruption whose
+announcement the cluster has withdrawn.
+"""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -57,32 +61,38 @@ class JobState:
     """The last deletion requests, by pod uid."""
 
     lost_since: dict[str, float] = field(default_factory=dict)
-    """The times since which pods are lost with their machines, by pod uid."""
+    """When the pods' Kubernetes nodes were lost, by pod uid."""
 
     disruptions: dict[str, ProcessFacts] = field(default_factory=dict)
-    """The processes whose end the cluster has announced, by pod uid."""
+    """The pods with an announced disruption (a drain, an eviction or a preemption), by pod uid."""
 
-    taken_replacements: dict[int, int] = field(default_factory=dict)
-    """For each node, the highest replacement whose pod name another job's lost pod still uses."""
+    taken_replacement_numbers: dict[int, int] = field(default_factory=dict)
+    """For each node, the highest replacement number whose pod name a lost pod of an earlier job of this name has."""
 
     ca_bundle: str | None = None
     """The CA certificates in the agents' ConfigMap."""
 
-    has_selected_pods: bool = False
-    """Whether the Service selects the job's pods."""
+    service_has_selector: bool = False
+    """Whether muster has given the Service the selector that selects the job's pods."""
 
-    found_source: RequestedSource | None = None
-    source_found_at: float = 0.0
-    """The edited code that the job's annotation named last, and when its ConfigMap was read."""
+    requested_source: RequestedSource | None = None
+    """The edited code that the job's annotation names, as of the last check of its ConfigMap."""
+
+    requested_source_read_at: float = 0.0
+    """When muster last read the ConfigMap of `requested_source`."""
 
     source_problem: Problem | None = None
     """The reason why the ranks can't start with their edited code."""
 
-    read_source: tuple[int, str] | None = None
-    source_read_at: float = 0.0
-    """The attempt whose edited code was read last, the hash of this code, and when that was."""
+    attempt_source: tuple[int, str] | None = None
+    """The attempt for whose start muster last tried to read the edited code, and the hash of this code."""
+
+    attempt_source_read_at: float = 0.0
+    """When muster last tried to read `attempt_source`."""
 
     backoff_until: float = 0.0
+    """When muster creates the job's pods again after a refusal."""
+
     _deletion_deadlines: dict[str, float] = field(default_factory=dict)
     _refusal: Problem | None = None
     _refused_generation: int = 0
@@ -103,7 +113,10 @@ class JobState:
             self.sent_commands[node] = sent
 
     def keep_disruption(self, pod_uid: str, process: ProcessFacts) -> ProcessFacts:
-        """Return the process with its announcement, even a withdrawn one: muster already stops the ranks."""
+        """Return the pod's facts with its announced disruption.
+
+        If the cluster has withdrawn the announcement, return it nevertheless, because muster already stops the ranks.
+        """
         if process.disruption_announced_at is not None:
             self.disruptions[pod_uid] = process
             return process
@@ -123,11 +136,11 @@ class JobState:
         self.pod_problems = {}
 
     def has_accepted_pods(self, generation: int) -> bool:
-        """Whether the API server has accepted a pod of each kind of this generation."""
+        """Whether the API server has accepted one pod of each variant of this generation (see `nodeOverrides`)."""
         return generation == self._accepted_generation
 
     def record_accepted_pods(self, generation: int) -> None:
-        """Record that the API server has accepted a pod of each kind of this generation."""
+        """Record that the API server has accepted one pod of each variant of this generation."""
         self._accepted_generation = generation
 
     def record_problems(self, problems: dict[int, Problem], now: float) -> None:
@@ -140,9 +153,9 @@ class JobState:
         self._failures = min(self._failures + 1, _MAX_DOUBLINGS)
 
     def is_leftover(self, pod: PodView, now: float) -> bool:
-        """Whether another job's deleted pod still blocks its name only because its machine doesn't respond.
+        """Whether this deleted pod of an earlier job of the same name exists only because its node doesn't respond.
 
-        The deadline counts from the first call for this pod.
+        The pod's grace period counts from the first call of this method for the pod.
         """
         if pod.deletion_requested_at is None:
             return False

@@ -89,14 +89,15 @@ class PodCreator:
         generation = job.metadata.generation
         if job_state.refusal(generation) is not None or self.clock() < job_state.backoff_until:
             return
-        before = (job_state.refusal(generation), dict(job_state.pod_problems), dict(job_state.taken_replacements))
+        taken = dict(job_state.taken_replacement_numbers)
+        before = (job_state.refusal(generation), dict(job_state.pod_problems), taken)
         batch = _Batch(job, job_state, group_equal_nodes(job))
         batch.refusal = await self._prepare(batch, actions)
         failures: list[ApiError] = []
         if batch.refusal is None:
             failures = await self._create_all(batch, actions)
         self._record_refusals(job_state, batch, actions)
-        if before != (job_state.refusal(generation), job_state.pod_problems, job_state.taken_replacements):
+        if before != (job_state.refusal(generation), job_state.pod_problems, job_state.taken_replacement_numbers):
             self.pods.on_change(job.metadata.uid)
         asyncio.get_running_loop().call_later(UNCONFIRMED_SECONDS, self._check_unconfirmed, job.metadata.uid)
         # Raise a failed request only after all responses are handled.
@@ -110,7 +111,7 @@ class PodCreator:
         if refusal is not None:
             return refusal
         if not job_state.has_accepted_pods(job.metadata.generation):
-            refusal = await self._check_kinds(batch, {action.node: action for action in actions})
+            refusal = await self._check_variants(batch, {action.node: action for action in actions})
             if refusal is not None:
                 return refusal
         ca_bundle = self.children.ca_bundle()
@@ -118,13 +119,13 @@ class PodCreator:
         if refusal is None:
             job_state.ca_bundle = ca_bundle
             # A user may have deleted the Service: then this is a new one.
-            job_state.has_selected_pods = False
+            job_state.service_has_selector = False
         return refusal
 
-    async def _check_kinds(self, batch: _Batch, actions: dict[int, CreateNode]) -> Refusal | None:
-        """Create one pod of each kind as a dry run: the job can't start if one of its nodes has no pod.
+    async def _check_variants(self, batch: _Batch, actions: dict[int, CreateNode]) -> Refusal | None:
+        """Create one pod of each variant (see `nodeOverrides`) as a dry run, because the job needs all its pods.
 
-        The first pod is only rendered, because it is created before all others.
+        Only render the first pod, because muster creates it before all others.
         """
         job, first_node = batch.job, next(iter(actions))
         for nodes in batch.groups:
@@ -193,7 +194,7 @@ class PodCreator:
             if pod is not None and pod.job_uid == job.metadata.uid:
                 self.pods.add_created(pod, self.clock())
             elif pod is not None and batch.job_state.is_leftover(pod, self.clock()):
-                batch.job_state.taken_replacements[action.node] = action.replacement
+                batch.job_state.taken_replacement_numbers[action.node] = action.replacement
             else:
                 batch.node_problems[action.node] = build_name_conflict("Pod", name, namespace)
 

@@ -19,10 +19,10 @@ from muster.render.kubernetes.render import render_pod_selector
 
 async def select_pods(job: Job, job_state: JobState, pods: PodIndex, client: Client) -> None:
     """Add the selector if enough pods have an address for the ranks to start. Raises `ApiError`."""
-    if job_state.has_selected_pods or _count_addresses(job, pods) < job.spec.min_nodes:
+    if job_state.service_has_selector or _count_addresses(job, pods) < job.spec.min_nodes:
         return
     await _add_selector(job, client)
-    job_state.has_selected_pods = True
+    job_state.service_has_selector = True
 
 
 def _count_addresses(job: Job, pods: PodIndex) -> int:

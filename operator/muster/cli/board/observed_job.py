@@ -45,21 +45,27 @@ class ObservedJob:
 def read_observed_job(resource: Object) -> ObservedJob:
     """Read a resource from the API server."""
     metadata = read_mapping(resource.get("metadata"))
-    status = _read_printable_status(resource.get("status"))
-    if not status.conditions and not status.message:
-        status = status.model_copy(update={"message": NOT_RECONCILED})
     return ObservedJob(
         name=read_string(metadata.get("name")),
         uid=read_string(metadata.get("uid")),
         generation=read_integer(metadata.get("generation")) or 0,
         created_at=_parse_seconds(read_string(metadata.get("creationTimestamp"))),
-        status=status,
+        status=_read_displayed_status(resource.get("status")),
     )
 
 
-def _read_printable_status(fields: JSON) -> Status:
-    """Read the status without control characters: users who may edit it can write any text."""
-    return Status() if find_size_problem(fields) is not None else read_status({"status": _make_printable(fields)})
+def _read_displayed_status(fields: JSON) -> Status:
+    """Read the status without control characters, because users who may edit it can write any text.
+
+    Without a message, add one about the missing or unreadable status.
+    """
+    size_problem = find_size_problem(fields)
+    if size_problem is not None:
+        return Status(message=f"its status can't be read ({size_problem})")
+    status = read_status({"status": _make_printable(fields)})
+    if not status.conditions and not status.message:
+        return status.model_copy(update={"message": NOT_RECONCILED})
+    return status
 
 
 def _make_printable(value: JSON) -> JSON:

@@ -81,7 +81,7 @@ def make_rerun(resource: Object, value: str, packed_source: PackedSource | None)
         remark = _get_accepted_message(job)
         refusal = f"{SOURCE_ANNOTATION}: ConfigMap {name} can't be used"
         request = job.status.restart_request
-        is_new = remark != earlier_remark or (request is not None and request.refused == value)
+        is_new = remark != earlier_remark or (request is not None and request.refused_value == value)
         return remark if refusal in remark and is_new else None
 
     code = "its own code" if packed_source is None else "the edited code"

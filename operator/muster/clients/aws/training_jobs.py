@@ -15,6 +15,9 @@ from muster.objects.aws.training_job import TrainingJobDescription, TrainingJobS
 PAGE_SIZE = 100
 """The maximum number of jobs in a response of ListTrainingJobs (MaxResults in its model)."""
 
+_NEWEST_FIRST = {"MaxResults": PAGE_SIZE, "SortBy": "CreationTime", "SortOrder": "Descending"}
+"""The first fields of a ListTrainingJobs request. Without SortOrder, SageMaker lists the oldest jobs first."""
+
 _NOT_RUNNING_TEXT = "because the training job is in status"
 """The text of StopTrainingJob's ValidationException about a job that has ended or is stopping."""
 
@@ -64,7 +67,7 @@ class TrainingJobs:
     async def find_by_name(self, part: str, created_after: datetime) -> tuple[TrainingJobSummary, ...]:
         """Return the jobs whose names contain `part`, newest first."""
         summaries: list[TrainingJobSummary] = []
-        request = {"MaxResults": PAGE_SIZE, "NameContains": part, "CreationTimeAfter": created_after}
+        request = {**_NEWEST_FIRST, "NameContains": part, "CreationTimeAfter": created_after}
         token = ""
         while True:
             response = await self._send_request(
@@ -79,7 +82,7 @@ class TrainingJobs:
 
     async def list_page(self, since: ListFilter, next_token: str = "") -> Page:
         """Return a page of the listing, newest jobs first. Even an empty page may not be the last."""
-        request: dict[str, object] = {"MaxResults": PAGE_SIZE, "SortBy": "CreationTime", "SortOrder": "Descending"}
+        request: dict[str, object] = {**_NEWEST_FIRST}
         if since.modified_after is not None:
             request["LastModifiedTimeAfter"] = since.modified_after
         if since.created_after is not None:

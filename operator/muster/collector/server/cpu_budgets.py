@@ -1,4 +1,4 @@
-"""ObjectSize the collector's processor time fairly. No I/O.
+"""Share the collector's processor time fairly between pods, namespaces and unauthenticated connections. No I/O.
 
 All amounts are seconds of processor time, and all times are seconds of one monotonic clock.
 """

@@ -1,8 +1,9 @@
 """Merge a report into the facts about a node's agent. Neither the order nor the repetition of reports matters.
 
 Each part of the reports of one attempt has a merge rule that doesn't depend on their order. The report with the highest
-sequence number wins. An end is final. A step count never falls. The time of an event is the earliest estimate, because
-a delayed report makes an event seem later.
+sequence number wins. An end is final. The highest step wins, but a step that the script reported wins over a count of
+optimizer steps, even over a higher one. The time of an event is the earliest estimate, because a delayed report makes
+an event seem later.
 """
 
 import math
@@ -84,7 +85,8 @@ def _is_newer(one: Report, other: Report) -> bool:
 
 
 def _merge_metrics(newer: AgentFacts, older: AgentFacts) -> tuple[MetricFacts, ...]:
-    # A value may occur again later, so only identical reports describe the same moment.
+    # Only identical reports are copies of one message, and the copy that arrived first shows the best time. A different
+    # report with an equal value may contain a later measurement.
     if newer.report != older.report:
         return newer.metrics
     pairs = zip(newer.metrics, older.metrics, strict=True)
@@ -140,12 +142,13 @@ def _is_newer_rank(one: RankFacts, other: RankFacts) -> bool:
     if one.sequence != other.sequence:
         return one.sequence > other.sequence
     # The agent reused the sequence number. Compare only the fields without a merge rule.
-    return repr(_replace_end_and_step(one.report, _NO_END, _NO_END)) >= repr(
-        _replace_end_and_step(other.report, _NO_END, _NO_END)
+    return repr(_replace_end_and_step(one.report, _BLANK_REPORT, _BLANK_REPORT)) >= repr(
+        _replace_end_and_step(other.report, _BLANK_REPORT, _BLANK_REPORT)
     )
 
 
-_NO_END = RankReport(rank=0, local_rank=0, state=RankState.EXITED)
+_BLANK_REPORT = RankReport(rank=0, local_rank=0, state=RankState.EXITED)
+"""A report with which `_replace_end_and_step` makes the ends and the steps of two reports equal."""
 
 
 def _select_first_end(newer: RankFacts, older: RankFacts) -> RankFacts:

@@ -41,7 +41,7 @@ def build_hang_record(status_input: StatusInput) -> HangRecord | None:
 
 
 def describe_hang(hang: Hang) -> str:
-    """Describe hanging ranks: "ranks 0-2 have completed no step since ...: rank 2 is in barrier, 2 are in recv"."""
+    """Describe hanging ranks: "ranks 0-2 have completed no step since ...: rank 2 is in recv, 2 ranks are in send"."""
     ranks = [rank.rank for rank in hang.ranks]
     subject = f"ranks {format_ranges(ranks, MAX_RANGE_CHARS)} have" if len(ranks) > 1 else f"rank {ranks[0]} has"
     sentence = f"{subject} completed no step since {format_timestamp(hang.since)}"
@@ -66,7 +66,7 @@ def _describe_activities(hang: Hang) -> str:
     texts = [
         f"rank {first[activity]} is {_describe_activity(activity)}"
         if count == 1
-        else f"{count} are {_describe_activity(activity)}"
+        else f"{count} ranks are {_describe_activity(activity)}"
         for activity, count in parts[:MAX_ACTIVITIES]
     ]
     return ", ".join(texts)
@@ -75,8 +75,8 @@ def _describe_activities(hang: Hang) -> str:
 def _describe_blocked(blocked: BlockedCollective) -> str:
     ranks, count = blocked.missing_ranks, len(blocked.waiting_ranks)
     subject = f"ranks {format_ranges(ranks, MAX_RANGE_CHARS)} have" if len(ranks) > 1 else f"rank {ranks[0]} has"
-    others = f"{count} others have" if count > 1 else f"rank {blocked.waiting_ranks[0]} has"
-    return f"{subject} not entered {rank_output.sanitize_line(blocked.text)}, as {others}"
+    others = f"{count} other ranks have" if count > 1 else f"rank {blocked.waiting_ranks[0]} has"
+    return f"{subject} not entered {rank_output.sanitize_line(blocked.text)}, but {others}"
 
 
 def _describe_activity(activity: str) -> str:

@@ -66,9 +66,9 @@ def _build_step_ranges(views: tuple[RankView, ...]) -> tuple[StepRange, ...]:
 
 def _build_rank_details(views: tuple[RankView, ...], outcome: Outcome) -> tuple[RankDetail, ...]:
     """Return at most `MAX_DETAILS` ranks: root causes, early exits, other failures, secondary failures, other ranks."""
-    uncounted = _find_uncounted_ranks(views)
+    without_step_count = _find_ranks_without_step_count(views)
     hung, stragglers = order_hanging_ranks(outcome), describe_slow_ranks(outcome)
-    special = uncounted | hung.keys() | stragglers.keys()
+    special = without_step_count | hung.keys() | stragglers.keys()
     notable = [view for view in views if _is_notable(view) or view.rank in special]
     notable.sort(
         key=lambda view: (_get_priority(view, outcome), _get_end_time(view), hung.get(view.rank, 0), view.rank)
@@ -87,7 +87,7 @@ def _is_notable(view: RankView) -> bool:
     return view.state == STOPPED and view.activity is not None
 
 
-def _find_uncounted_ranks(views: tuple[RankView, ...]) -> frozenset[int]:
+def _find_ranks_without_step_count(views: tuple[RankView, ...]) -> frozenset[int]:
     """Return the first running rank for each reason why steps can't be counted."""
     first: dict[str, int] = {}
     for view in views:

@@ -34,9 +34,9 @@ _MAX_MESSAGE_CHARS = 300
 
 def describe_request(restart: Restart | None) -> str:
     """Describe why the ranks stop without a failure."""
-    if restart is None or not restart.resize:
+    if restart is None or not restart.resize_reason:
         return REQUEST_MESSAGE
-    return f"The number of nodes changes: {restart.resize}"
+    return f"The number of nodes changes: {restart.resize_reason}"
 
 
 def build_restarts(status_input: StatusInput) -> Restarts | None:
@@ -84,7 +84,7 @@ def _make_record(status_input: StatusInput, restart: Restart) -> RestartRecord:
     replaced = sum(_needs_new_pod(node) or node.node == straggler_node for node in nodes)
     record = RestartRecord(
         attempt=status_input.outcome.attempt,
-        reason=RESIZED if restart.resize else RESTART_REQUESTED,
+        reason=RESIZED if restart.resize_reason else RESTART_REQUESTED,
         message=_describe_planned_restart(status_input, restart),
         counts_as=restart.counts_as.value,
         members=_record_members(status_input),

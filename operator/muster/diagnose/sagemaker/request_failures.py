@@ -44,7 +44,7 @@ def _compute_refused_seconds(request_failure: RequestFailure, previous: RequestF
     if request_failure.kind in REFUSALS:
         streak = streak.add_refusal(request_failure.at)
     elif request_failure.kind is FailureKind.SERVICE:
-        streak = streak.add_missing_response()
+        streak = streak.add_inconclusive_failure()
     else:
         streak = RefusalStreak()
     return streak.seconds

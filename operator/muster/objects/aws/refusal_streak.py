@@ -15,15 +15,16 @@ from muster.objects.aws.errors import (
 )
 
 _REFUSALS = (AccessDenied, ExpiredCredentials, Invalid, NoCredentials)
-_WITHOUT_RESPONSE = (Throttled, Unavailable)
+_INCONCLUSIVE = (Throttled, Unavailable)
+"""Errors that don't show whether AWS would accept the request."""
 
 
 @dataclass(frozen=True)
 class RefusalStreak:
-    """Consecutive refused requests. `seconds` is the time from the first to the last refusal.
+    """Refused requests, without an accepted request between them. `seconds` is how long they have been refused.
 
-    `last_at` is the time of the last request if it was refused, else None. A request without a response shows nothing
-    about the credentials, so the time before and after it doesn't count. All times are in seconds of one clock.
+    `seconds` is the sum of the intervals between two refusals. Intervals before and after an inconclusive failure don't
+    count. `last_at` is the time of the last request if it was refused, else None. Times are in seconds of one clock.
     """
 
     seconds: float = 0.0
@@ -33,13 +34,13 @@ class RefusalStreak:
         """Return the streak after a request at `now` failed with `error`."""
         if isinstance(error, _REFUSALS):
             return self.add_refusal(now)
-        return self.add_missing_response() if isinstance(error, _WITHOUT_RESPONSE) else RefusalStreak()
+        return self.add_inconclusive_failure() if isinstance(error, _INCONCLUSIVE) else RefusalStreak()
 
     def add_refusal(self, now: float) -> RefusalStreak:
         """Return the streak after a request was refused at `now`."""
         elapsed = 0.0 if self.last_at is None else max(0.0, now - self.last_at)
         return RefusalStreak(self.seconds + elapsed, now)
 
-    def add_missing_response(self) -> RefusalStreak:
-        """Return the streak after a request without a response."""
+    def add_inconclusive_failure(self) -> RefusalStreak:
+        """Return the streak after AWS throttled a request, or sent no response or a server error."""
         return RefusalStreak(self.seconds)

@@ -1,4 +1,4 @@
-"""Pack a job's code as `sourcedir.tar.gz`. The same files always give the same bytes."""
+"""Pack a job's code as `sourcedir.tar.gz`. The same files give the same bytes with the same build of zlib."""
 
 from __future__ import annotations
 

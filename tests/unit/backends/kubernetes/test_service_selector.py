@@ -61,4 +61,4 @@ async def test_the_service_is_read_once_all_running_pods_have_addresses(
         await select_pods(JOB, job_state, index, client)
         await select_pods(JOB, job_state, index, client)
     assert received == requests
-    assert job_state.has_selected_pods == bool(requests)
+    assert job_state.service_has_selector == bool(requests)

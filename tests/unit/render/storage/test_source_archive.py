@@ -150,6 +150,14 @@ def test_archives_with_something_else_in_them_are_refused(members: list[tarfile.
         read_archive(_archive(*members), "spec.source.s3.uri")
 
 
+def test_an_archive_with_too_many_folders_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_folder, "_MAX_ENTRIES", 3)
+    folders = [_member(f"lib/{number}", tarfile.DIRTYPE) for number in range(2)]
+    assert read_archive(_archive(*folders, _member("lib/a.py")), "x") == {"lib/a.py": SourceFile(b"")}
+    with pytest.raises(StorageError, match="more than 3 entries, counting files and folders"):
+        read_archive(_archive(*folders, _member("lib/a.py"), _member("lib/b.py")), "x")
+
+
 def test_an_archive_of_zeros_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_files, "MAX_BYTES", 1000)
     with pytest.raises(StorageError, match="MiB"):

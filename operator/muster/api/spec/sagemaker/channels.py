@@ -35,7 +35,7 @@ class ChannelOptions(Model):
     input_mode: InputMode | None = Field(
         default=None,
         description="File: SageMaker copies the data before the ranks start. FastFile: it streams files when the ranks "
-        "open them. Pipe: the ranks read from a pipe. By default sagemaker.inputMode.",
+        "open them. Pipe: the ranks read from a pipe. By default the value of spec.sagemaker.inputMode.",
     )
     data_type: Literal["S3Prefix", "ManifestFile", "AugmentedManifestFile"] = Field(
         default="S3Prefix", description="The meaning of s3.uri: a key prefix, or a file that lists objects."
@@ -44,7 +44,7 @@ class ChannelOptions(Model):
         tuple[Annotated[str, Field(min_length=1, max_length=256)], ...], Field(max_length=16)
     ] = Field(default=(), description="The attributes of an AugmentedManifestFile to read.")
     instance_groups: Annotated[tuple[GroupName, ...], Field(max_length=5)] = Field(
-        default=(), description="The groups of sagemaker.instanceGroups that get the data; by default all."
+        default=(), description="The groups of spec.sagemaker.instanceGroups that get the data; by default all."
     )
     compression: Literal["None", "Gzip"] | None = Field(
         default=None, description="The compression of the data. With inputMode Pipe, SageMaker decompresses the data."

@@ -11,7 +11,7 @@ MAX_RULES = 20
 
 S3Folder = Annotated[str, Field(min_length=1, max_length=MAX_CHARS)]
 Settings = Annotated[dict[str, Annotated[str, Field(max_length=256)]], Field(max_length=20)]
-"""Names and values of SageMaker Debugger's settings."""
+"""Names and values of settings of SageMaker Debugger and of SageMaker's profiler."""
 
 ContainerPath = Annotated[str, Field(min_length=1, max_length=4096)]
 

@@ -48,8 +48,8 @@ class SageMaker(Model):
     )
     role: RoleArn | None = Field(
         default=None,
-        description="The ARN of the training job's IAM role, which needs access to the inputs and the output. "
-        "Required.",
+        description="The ARN of the training job's IAM role, which needs access to the inputs and the output. With "
+        "backend: SageMaker it must be set.",
     )
     assume_role_arn: RoleArn | None = Field(
         default=None,

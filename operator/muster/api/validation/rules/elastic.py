@@ -95,8 +95,8 @@ ELASTIC_RULES = (
     Rule(
         schema_paths=("spec",),
         rationale="An override belongs to a node rank, and a node's rank changes with the members.",
-        message="any node of an elastic job may have any node rank, so all pods have to be equal; move the fields to "
-        "spec.template, or remove elastic",
+        message="any node of an elastic job may have any node rank, so all pods have to be equal; move the fields of "
+        "nodeOverrides to spec.template, or remove elastic",
         find_violations=_check_overrides,
         cel=f"{_NOT_ELASTIC} || !has(self.nodeOverrides) || size(self.nodeOverrides) == 0",
     ),

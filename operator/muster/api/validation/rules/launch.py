@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from muster.api.document import quote
-from muster.api.spec.job import MAX_WORLD_SIZE, Spec
+from muster.api.spec.job import Spec
 from muster.api.spec.launcher import list_launcher_types
+from muster.api.spec.limits import MAX_WORLD_SIZE
 from muster.api.validation.rule import Rule, Violation
 from muster.api.validation.rules import interfaces
 from muster.api.validation.rules.mpi.rules import MPIRUN_PATTERN, is_mpirun
@@ -183,7 +184,8 @@ LAUNCH_RULES = (
     Rule(
         schema_paths=("spec",),
         rationale="Each rank would start the same number of ranks again.",
-        message="this command starts ranks itself: name the script (python, train.py), or use launcher: {perNode: {}}",
+        message="this command starts ranks itself: set spec.command to the script alone, such as [python, train.py], "
+        "or use launcher: {perNode: {}}",
         find_violations=_check_launcher_in_launcher,
         cel=f"{_STARTS_RANKS_CEL} || self.command.size() == 0"
         f" || !self.command[0].matches('(^|/)({'|'.join(_LAUNCHER_COMMANDS)})$')",
@@ -191,7 +193,8 @@ LAUNCH_RULES = (
     Rule(
         schema_paths=("spec",),
         rationale="Each rank would start the same number of ranks again through mpirun.",
-        message="mpirun starts ranks itself: use launcher: {mpi: {}}, with it or with the program alone",
+        message="mpirun starts ranks itself: use launcher: {mpi: {}}, and set spec.command to the whole mpirun "
+        "command, or to its program alone",
         find_violations=_check_mpirun_in_launcher,
         cel=f"{_ACCEPTS_MPIRUN_CEL} || self.command.size() == 0 || "
         f"!self.command[0].matches('(^|/)({MPIRUN_PATTERN})$')",

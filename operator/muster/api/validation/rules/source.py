@@ -151,7 +151,7 @@ SOURCE_RULES = (
     Rule(
         schema_paths=("spec.source.git.path",),
         rationale="A job must not read folders outside the repository.",
-        message="a folder of the repository is expected, such as training/vision, without . or .. as a part",
+        message="a folder of the repository is expected, such as training/vision, without a folder `.` or `..` in it",
         find_violations=_check_git_path,
         cel=f"self == '' || self.matches('^{_FOLDER}$')",
     ),
@@ -179,7 +179,7 @@ SOURCE_RULES = (
     Rule(
         schema_paths=("spec.source.s3.uri",),
         rationale="SageMaker's containers get the archive unchanged, and can read only .tar.gz.",
-        message=f"an archive that ends in .tar.gz is expected; {s3_uri.MESSAGE}",
+        message=f"the archive's name must end in .tar.gz; {s3_uri.MESSAGE}",
         find_violations=_check_archive,
         cel=f"{s3_uri.CEL} && self.endsWith('.tar.gz')",
     ),

@@ -64,8 +64,8 @@ SPARE_RULES = (
     Rule(
         schema_paths=("spec",),
         rationale="An override belongs to a node, and a pod can't change when it takes another node's place.",
-        message="a spare must be able to take any node's place, so all pods have to be equal; move the fields to "
-        "spec.template, or remove spares",
+        message="a spare must be able to take any node's place, so all pods have to be equal; move the fields of "
+        "nodeOverrides to spec.template, or remove spares",
         find_violations=_check_overrides,
         cel=f"{_NO_SPARES} || !has(self.nodeOverrides) || size(self.nodeOverrides) == 0",
     ),
