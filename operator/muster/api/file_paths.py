@@ -13,7 +13,7 @@ def find_path_problem(path: str) -> str | None:
     if not path or path.startswith("/"):
         return "it is not the path of a file below a folder"
     if any(part in ("", ".", "..") for part in parts):
-        return "it has an empty part, . or .. in it"
+        return "one of its names is empty, `.` or `..`"
     if not path.isprintable() or "\\" in path:
         return "it contains an invisible character or a \\"
     if any(len(part.encode()) > MAX_PART_BYTES for part in parts) or len(path.encode()) > MAX_PATH_BYTES:

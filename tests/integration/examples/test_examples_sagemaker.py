@@ -68,7 +68,7 @@ def test_example_completes(
         command += ["--checkpoint", str(tmp_path / "snapshots")]
 
     image = sagemaker_image.mpi_environment() if example == "sagemaker_mpi" else sagemaker_image.environment()
-    end = finish(start(command, image, ROOT))
+    end = finish(start(command, dict(image), ROOT))
 
     assert end.exit_code == 0, end.messages
     status: dict[str, Any] = json.loads(end.output)["status"]

@@ -64,7 +64,7 @@ def check_script(path: Path, source: PackedSource, command: Sequence[str]) -> No
     script = next((name for start in starts if (name := "/".join(parts[start:])) in source.paths), None)
     if script is None:
         raise BadInput(
-            f"--source {path} has no {'/'.join(parts)}, which the job's command runs: name the folder that contains "
+            f"--source {path} has no {'/'.join(parts)}, which the job's command runs; use the folder that contains "
             "all of the job's code"
         )
     _check_syntax(path if path.is_file() else path / script)

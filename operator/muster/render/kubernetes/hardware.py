@@ -71,7 +71,7 @@ def make_efa_patches(job: Job, user_fields: Fields) -> tuple[PodPatch, ...]:
     if job.spec.network.efa == "None":
         if user_count is not None:
             raise _make_error(
-                EFA_CONTRADICTED, f"spec.network.efa is None, and resources name {EFA}; remove one of them"
+                EFA_CONTRADICTED, f"spec.network.efa is None, but resources request {EFA}; remove one of these settings"
             )
         return ()
     if user_count is not None:

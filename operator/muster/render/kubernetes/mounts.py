@@ -126,7 +126,7 @@ def _check_unique_path(patch: PodPatch, user_paths: frozenset[str]) -> None:
             Problem(
                 "MountedTwice",
                 f"{duplicates[0]} is mounted by {patch.source} and by a volumeMount of container trainer in "
-                "spec.template or spec.nodeOverrides; remove one of them",
+                "spec.template or spec.nodeOverrides; remove one of the two mounts",
             )
         )
 

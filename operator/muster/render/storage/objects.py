@@ -55,7 +55,7 @@ def to_file_objects(objects: Sequence[StoredObject], uri: S3Uri, field: str) -> 
     paths = [file.path for file in result]
     if len(set(paths)) < len(paths):
         duplicate = next(path for path in paths if paths.count(path) > 1)
-        raise _make_error(field, f"two keys become the file {quote(duplicate)}; name a longer prefix")
+        raise _make_error(field, f"two keys become the file {quote(duplicate)}; use a longer prefix")
     conflict = file_paths.find_file_and_folder(paths)
     if conflict is not None:
         raise _make_error(field, f"{quote(conflict)} is an object, and other keys begin with {quote(conflict + '/')}")

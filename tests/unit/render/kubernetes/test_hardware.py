@@ -234,7 +234,7 @@ def test_a_template_s_type_counts_more_than_the_pool_s() -> None:
         ({"nodePool": {"instanceType": "p3.2xlarge"}}, "a p3.2xlarge has no EFA devices"),
         (
             {"network": {"efa": "None"}, "resources": {"limits": {"vpc.amazonaws.com/efa": 1}}},
-            "spec.network.efa is None, and resources name vpc.amazonaws.com/efa; remove one of them",
+            "spec.network.efa is None, but resources request vpc.amazonaws.com/efa; remove one of these settings",
         ),
     ],
 )

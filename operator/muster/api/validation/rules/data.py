@@ -169,7 +169,7 @@ DATA_RULES = (
         schema_paths=_WRITABLE_PATHS,
         rationale="Kubernetes mounts ConfigMaps and Secrets read-only, so the first checkpoint would fail, hours "
         "into the job.",
-        message="a configMap or secret can't be written to; name a hostPath, persistentVolumeClaim or nfs",
+        message="a configMap or secret can't be written to; use a hostPath, persistentVolumeClaim or nfs",
         find_violations=_check_read_only_sources,
         cel="!has(self.configMap) && !has(self.secret)",
     ),

@@ -88,7 +88,7 @@ ELASTIC_RULES = (
     Rule(
         schema_paths=("spec",),
         rationale="After the loss of a node, a spare would replace it and elastic would continue without it.",
-        message="spares keep the number of nodes, elastic changes it; remove one of them",
+        message="spares keep the number of nodes, elastic changes it; remove spares or elastic",
         find_violations=_check_spares,
         cel=f"{_NOT_ELASTIC} || self.spares == 0",
     ),

@@ -123,7 +123,7 @@ SOURCE_RULES = (
     Rule(
         schema_paths=("spec.source.inline.files",),
         rationale="A file must not be outside the folder for the code.",
-        message="write relative paths of files, such as train.py and lib/data.py, without . or .. as a part",
+        message="write relative paths of files, such as train.py and lib/data.py, without a folder `.` or `..` in them",
         find_violations=_check_inline_paths,
     ),
     Rule(

@@ -171,7 +171,7 @@ DISTRIBUTION_RULES = (
     Rule(
         schema_paths=SCHEMA_PATHS,
         rationale="The SDK runs the ranks on one group.",
-        message="name one of sagemaker.instanceGroups",
+        message="set it to the name of one of sagemaker.instanceGroups",
         find_violations=_check_group,
     ),
     Rule(

@@ -147,14 +147,14 @@ SAGEMAKER_RULES = (
         schema_paths=("spec.procsPerNode",),
         rationale="Instance types differ in their number of devices, but a launcher needs the same number of ranks on "
         "each node.",
-        message="groups of several types run the same number of ranks on each instance: set that number, or name the "
-        "group that runs them in sagemaker.distribution.instanceGroup",
+        message="groups of several types run the same number of ranks on each instance: set that number, or set "
+        "sagemaker.distribution.instanceGroup to the group that runs the ranks",
         find_violations=_check_auto_with_mixed_groups,
     ),
     Rule(
         schema_paths=("spec.launcher.mpi",),
         rationale="SageMaker's toolkit would start an mpirun in each group, each with its own world.",
-        message="one group runs the ranks: name it, sagemaker: {distribution: {mpi: {}, instanceGroup: ...}}",
+        message="one group runs the ranks: set it, sagemaker: {distribution: {mpi: {}, instanceGroup: ...}}",
         find_violations=_check_mpi_with_groups,
     ),
     Rule(

@@ -122,7 +122,7 @@ START_RULES = (
     Rule(
         schema_paths=("spec.launcher.mpi",),
         rationale="On SageMaker, the toolkit of a framework's image starts mpirun.",
-        message="name the framework whose toolkit the image has: sagemaker: {framework: {name: PyTorch}}",
+        message="set the framework whose toolkit the image has: sagemaker: {framework: {name: PyTorch}}",
         find_violations=_check_container_mpi,
     ),
     Rule(
