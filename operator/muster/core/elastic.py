@@ -26,7 +26,7 @@ Each such restart within this time doubles the wait.
 """
 
 MIN_DOUBLED_GROW_SECONDS = 30.0
-"""Double this time instead of `growAfterSeconds` if that is shorter, because 0 seconds doubled are still 0."""
+"""If `growAfterSeconds` is shorter than this, double this time instead, because 0 seconds doubled are still 0."""
 
 _MAX_DOUBLINGS = 10
 
@@ -124,7 +124,10 @@ def find_growth_time(elastic: Elastic, previous: Status, desired: int) -> float:
 
 
 def compute_followed_nodes(previous: Status, facts: JobFacts, desired: int, *, starts_ranks: bool) -> int:
-    """Return the new `status.elastic.followedNodes`. `starts_ranks` is whether the attempt starts now."""
+    """Return the new `status.elastic.followedNodes`: the spec.nodes to which muster has already adapted the attempt.
+
+    `starts_ranks` is whether the attempt starts now.
+    """
     before, last = previous.elastic, previous.last_restart
     # A restart that changes the number of nodes uses the current `spec.nodes`.
     has_followed = starts_ranks and last is not None and last.reason == RESIZED
@@ -136,7 +139,7 @@ def compute_followed_nodes(previous: Status, facts: JobFacts, desired: int, *, s
 def _add_members(
     last: Sequence[int], candidates: Sequence[int] | set[int], resize_input: ResizeInput
 ) -> tuple[int, ...]:
-    """Add candidates up to `spec.nodes`, and then any nodes up to minNodes, even if they are not ready."""
+    """Add candidates up to spec.nodes members. If these are fewer than minNodes, add nodes that aren't ready."""
     others = sorted(set(candidates).difference(last))
     members = (*last, *others[: max(0, resize_input.count - len(last))])
     missing = resize_input.elastic.min_nodes - len(members)
@@ -147,9 +150,9 @@ def _add_members(
 
 
 def _limit_members(members: Sequence[int], ready: set[int], count: int) -> tuple[int, ...]:
-    """Return at most `count` members: drop members that are not ready first, and then the last members."""
-    by_use = sorted(range(len(members)), key=lambda rank: (members[rank] not in ready, rank))
-    return tuple(members[rank] for rank in sorted(by_use[:count]))
+    """Return at most `count` members. Drop members that are not ready first, and then the members with high ranks."""
+    by_priority = sorted(range(len(members)), key=lambda rank: (members[rank] not in ready, rank))
+    return tuple(members[rank] for rank in sorted(by_priority[:count]))
 
 
 def _find_joining_nodes(facts: JobFacts, count: int, now: float) -> tuple[NodeFacts, ...]:

@@ -44,7 +44,7 @@ def drop_removal_problem(node: NodeFacts, context: CompletionContext) -> NodeFac
     return replace(node, process=replace(process, problem=None))
 
 
-def raise_replacement(node: NodeFacts, context: CompletionContext) -> NodeFacts:
+def raise_replacement_number(node: NodeFacts, context: CompletionContext) -> NodeFacts:
     """Raise the replacement number of a missing node to that of the last attempt: each attempt had its own pod."""
     # A restart keeps pods, so their replacement numbers do not follow the attempts.
     if context.previous.last_restart is not None:
@@ -115,7 +115,7 @@ def add_missing_report_problem(node: NodeFacts, context: CompletionContext) -> N
 COMPLETION_STEPS: tuple[Callable[[NodeFacts, CompletionContext], NodeFacts], ...] = (
     end_lost_node,
     drop_removal_problem,
-    raise_replacement,
+    raise_replacement_number,
     reuse_agent,
     drop_earlier_attempts,
     use_termination_message,
@@ -158,7 +158,7 @@ def _complete_changing_members(context: CompletionContext, recorded: tuple[int, 
 
 
 def _keep_end_command(node: NodeFacts, observed: NodeFacts, context: CompletionContext) -> NodeFacts:
-    """Keep the command that ends a waiting node together with the attempt, so that muster sends it only once."""
+    """Keep the command with which muster has told a waiting node to end. Otherwise muster would send it again."""
     command = observed.command
     is_running = node.process.state is ProcessState.RUNNING
     if node.command is not None or command is None or not (is_running and observed.has_end_command):
@@ -177,11 +177,11 @@ def _find_conflicting_nodes(context: CompletionContext, facts: JobFacts) -> Iter
             continue
         if agent.report.attempt == 0 or agent.report.phase == AgentPhase.ENDED:
             continue
-        if node.node not in members or _runs_foreign_ranks(context.job, node, agent):
+        if node.node not in members or _runs_other_ranks(context.job, node, agent):
             yield node.node
 
 
-def _runs_foreign_ranks(job: Job, member: NodeFacts, agent: AgentFacts) -> bool:
+def _runs_other_ranks(job: Job, member: NodeFacts, agent: AgentFacts) -> bool:
     """Whether a member runs ranks of another node, because the status has other members or another order."""
     return any(rank.report.rank not in _list_ranks(job, member) for rank in agent.ranks)
 

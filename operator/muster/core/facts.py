@@ -42,11 +42,12 @@ class ProcessFacts:
     which the pod is scheduled since `scheduled_at`. `is_terminating` is set once the pod's deletion was requested, at
     `deletion_requested_at`. `replacement` of a MISSING process is the highest observed number, or -1. `grace_seconds`
     and `memory_limit` are the pod's settings for the ranks; None and "" if unset. `has_running_sidecars` is set if the
-    agent has EXITED and other containers of the pod still run. `termination_message` is what it wrote when it EXITED.
-    `devices` is None if the ranks' container requests no accelerators.
+    agent has EXITED and other containers of the pod still run. `termination_message` is what the agent wrote when it
+    EXITED. `devices` is None if the ranks' container requests no accelerators.
 
     `unreachable_since` is when the operator observed that the Kubernetes node is unreachable or that the cluster
-    evicted the pod. `deletion_deadline` is the end of a requested deletion. The job lost it at `lost_at`.
+    evicted the pod. `deletion_deadline` is when a requested deletion of the pod should be complete. `lost_at` is when
+    muster decided that the process is lost.
     """
 
     state: ProcessState
@@ -141,7 +142,7 @@ class NodeFacts:
     agent: AgentFacts | None = None
     command: Command | None = None  # the last command sent to the agent
     command_sent_at: float | None = None
-    attempt_rank: int | None = None  # the node rank in the attempt, if it may differ from `node`
+    attempt_rank: int | None = None  # the node rank in the attempt; None for a job whose node ranks never change
 
     @property
     def node_rank(self) -> int:
@@ -150,7 +151,7 @@ class NodeFacts:
 
     @property
     def current_agent(self) -> AgentFacts | None:
-        """The agent of the node's current process; None if the last report came from an earlier replacement."""
+        """The agent of the node's current process; None if the last report came from an earlier process."""
         agent = self.agent
         return agent if agent is not None and agent.report.replacement >= self.process.replacement else None
 
@@ -253,7 +254,7 @@ class JobFacts:
     non_members: tuple[NodeFacts, ...] = ()
     desired_nodes: int | None = None
     spares: int = 0  # spec.spares
-    conflicting_nodes: tuple[int, ...] = ()  # run ranks of other nodes, after a user edited the status
+    conflicting_nodes: tuple[int, ...] = ()  # nodes that run another node's ranks, after a user edited the status
 
     @property
     def all_nodes(self) -> tuple[NodeFacts, ...]:

@@ -33,7 +33,7 @@ def add_old_pod_problem(job: Job, previous: Status, nodes: tuple[NodeFacts, ...]
     """Add a problem to all nodes if the ranks of the last attempt may still run, so that muster replaces no pod.
 
     This applies after a failed attempt, and after a job was suspended and resumed. Lost nodes that reach each other
-    don't stop their ranks, because the operator may just be stopped. If one node is not lost, the other ranks can't
+    don't stop their ranks, because perhaps only the operator is down. If one node is not lost, the other ranks can't
     train without it. But if all nodes are lost, or the job has only one node, muster waits until the pods have ended or
     are deleted with their Kubernetes nodes.
     """

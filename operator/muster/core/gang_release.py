@@ -27,8 +27,8 @@ _HASH_BYTES = 8
 class GangRelease:
     """The latest release of the gang. `count` is its number, `at` its time, and pods are created again at `until`.
 
-    Times are in Unix seconds. Pods with a replacement below `replacement` belong to the released gang. `is_in_progress`
-    is set while such pods exist or `until` is in the future.
+    Times are in Unix seconds. Pods with a lower replacement number than `replacement` belong to the released gang.
+    `is_in_progress` is set while such pods exist or `until` is in the future.
     """
 
     count: int

@@ -78,7 +78,7 @@ def find_hang(job: Job, facts: JobFacts, attempt: int, now: float) -> Hang | Non
     hung = [
         _make_hung_rank(node, rank, _get_last_step_time(rank)) for node, rank, seconds in idle if seconds >= timeout / 2
     ]
-    blocked = _find_blocked(hung)
+    blocked = _find_blocked_collective(hung)
     return Hang(_sort_by_suspicion(hung, blocked), min(rank.since for rank in hung), timeout, blocked)
 
 
@@ -148,7 +148,7 @@ def _make_hung_rank(node: NodeFacts, rank: RankFacts, since: float) -> HungRank:
     return HungRank(report.rank, node, since, report.step, report.activity, report.collectives)
 
 
-def _find_blocked(ranks: list[HungRank]) -> BlockedCollective | None:
+def _find_blocked_collective(ranks: list[HungRank]) -> BlockedCollective | None:
     return find_blocked_collective({rank.rank: rank.collectives for rank in ranks})
 
 
@@ -170,7 +170,7 @@ def _make_recorded_failure(job: Job, facts: JobFacts, record: HangRecord, timeou
     since = parse_untrusted_timestamp(record.since)
     reported = [_make_hung_rank(node, rank, since) for node in facts.nodes for rank in node.ranks]
     suspect = next((rank for rank in reported if rank.rank == record.rank), HungRank(record.rank, node, since))
-    return _make_failure(replace(suspect, step=record.step), timeout, _find_blocked(reported))
+    return _make_failure(replace(suspect, step=record.step), timeout, _find_blocked_collective(reported))
 
 
 def _make_failure(rank: HungRank, timeout: float, blocked: BlockedCollective | None) -> Failure:
@@ -178,7 +178,7 @@ def _make_failure(rank: HungRank, timeout: float, blocked: BlockedCollective | N
     at = round(rank.since, 3) + timeout
     lines = [f"it completed no step for {timeout:.0f} s"]
     if blocked is not None and rank.rank in blocked.missing_ranks:
-        lines.append(_describe_missing(rank, blocked))
+        lines.append(_describe_missing_rank(rank, blocked))
     end = End(
         EndKind.RANK,
         rank.node.node,
@@ -193,7 +193,7 @@ def _make_failure(rank: HungRank, timeout: float, blocked: BlockedCollective | N
     return Failure(at, (end,))
 
 
-def _describe_missing(rank: HungRank, blocked: BlockedCollective) -> str:
+def _describe_missing_rank(rank: HungRank, blocked: BlockedCollective) -> str:
     count = len(blocked.waiting_ranks)
     others = f"{count} other ranks had" if count > 1 else f"rank {blocked.waiting_ranks[0]} had"
     return f"it had not entered {blocked.text}, but {others}; its last collective was {rank.collectives[0].text}"

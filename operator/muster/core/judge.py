@@ -128,11 +128,11 @@ def _find_wait_start(outcome: Outcome) -> float:
 def _find_startup_deadline(job: Job, facts: JobFacts, outcome: Outcome) -> float | None:
     """Return the time by which all nodes have to be ready; None while a node is not scheduled.
 
-    The time counts from when the last pod was scheduled, because autoscalers may take long. Local nodes have no pods.
+    The time starts when the last pod is scheduled, because autoscalers may take long. Local nodes have no pods.
     """
     if not all(node.is_scheduled for node in facts.nodes):
         return None
-    # New members may have been scheduled long ago, so the deadline must not fail them when all are ready.
+    # New members may have been scheduled so long ago that the deadline has passed, although all are ready now.
     if job.spec.elastic is not None and all(node.is_ready for node in facts.nodes):
         return None
     placed = (node.process.scheduled_at for node in facts.nodes)
@@ -188,7 +188,7 @@ def _decide_outcome(job: Job, previous: Status, facts: JobFacts, outcome: Outcom
     # Either all ranks exited with code 0 but some are missing, or the failed pod was deleted while the other nodes
     # stopped. In both cases the job must not start again.
     if all_ended or previous.is_failing:
-        reason = _choose_shortfall_reason(job, facts) if all_ended else POD_DELETED
+        reason = _choose_missing_ranks_reason(job, facts) if all_ended else POD_DELETED
         return replace(outcome, verdict=Verdict.FAILED, reason=reason, at=_find_last_end_time(facts))
     return _apply_requests(job, previous, facts, outcome, now)
 
@@ -254,7 +254,7 @@ def _have_ranks_succeeded(job: Job, facts: JobFacts) -> bool:
     return all_succeeded and len(find_started_ranks(job, facts)) == compute_world_size(job)
 
 
-def _choose_shortfall_reason(job: Job, facts: JobFacts) -> str:
+def _choose_missing_ranks_reason(job: Job, facts: JobFacts) -> str:
     return WORLD_SIZE_MISMATCH if len(find_started_ranks(job, facts)) < compute_world_size(job) else RANKS_LOST
 
 

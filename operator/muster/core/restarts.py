@@ -144,7 +144,7 @@ def _apply_default_policy(policy: FailurePolicy, restarts: Restarts, failure: Fa
     if _is_script_error(failure.first):
         return NoRestart("a restart would give the same error" if policy.max_restarts else "")
     if _has_failed_repeatedly(restarts, failure):
-        return NoRestart(f"it failed so {SAME_FAILURE_LIMIT} times in a row at step {failure.first.step}")
+        return NoRestart(f"it failed like this {SAME_FAILURE_LIMIT} times in a row, at step {failure.first.step}")
     return _restart_within_budget(policy, restarts, failure, RestartBudget.FAILURE)
 
 

@@ -217,7 +217,7 @@ async def test_a_pod_that_somebody_deletes_is_told_and_may_be_made_anew(world: W
     operator, job = world.operator(), world.job()
     async with operator.informed(world.namespace):
         await operator.create(job)
-        uid = next(known.pod.uid for known in operator.pods.pods_of(job.metadata.uid) if known.pod.name == "vit-0-0")
+        uid = next(known.pod.uid for known in operator.pods.list_pods(job.metadata.uid) if known.pod.name == "vit-0-0")
         await world.client.delete(PODS, world.namespace, "vit-0-0")
         while (await operator.nodes(job))[0].process.state is not MISSING:
             await operator.until_changed()

@@ -19,9 +19,7 @@ from muster.render.kubernetes.render import render_agent_config_map
 
 @dataclass
 class AgentConfigMaps:
-    """The ConfigMaps of all namespaces, each with this `name`. `has_job` says whether this operator runs a job.
-
-    It gets the job's uid.
+    """The ConfigMaps of all namespaces, each with this `name`. `has_job(uid)` says whether this operator runs the job.
 
     Kubernetes deletes a ConfigMap together with the job that owns it. Then another job of the namespace becomes the
     owner. Pods that run keep their mounted copy, because the kubelet does not read an immutable ConfigMap again.

@@ -82,19 +82,21 @@ class KubernetesBackend:
 
     async def observe(self, job: Job) -> JobFacts:
         """Observe the job's pods. Raises `ApiError`."""
-        uid, job_state = job.metadata.uid, self._job_state(job)
+        uid, job_state = job.metadata.uid, self._get_job_state(job)
         await self._fetch_unconfirmed(job)
-        nodes = [pair async for pair in self._observed_nodes(job, job_state)]
-        surplus = self.pods.surplus_pods(uid, count_nodes_with_spares(job))
-        existing = (pod_entry for pod_entry in self.pods.pods_of(uid) if not self._is_lost(pod_entry, job_state))
+        nodes = [pair async for pair in self._observe_nodes(job, job_state)]
+        surplus = self.pods.list_surplus_pods(uid, count_nodes_with_spares(job))
+        existing = (pod_entry for pod_entry in self.pods.list_pods(uid) if not self._is_lost(pod_entry, job_state))
         facts = JobFacts(
             # The API server's clock may be ahead of this one: a job must not start in the future.
             created_at=min(parse_timestamp(job.metadata.creation_timestamp), job_state.first_seen_at),
             nodes=tuple(node for node, _ in nodes),
             heartbeat_seconds=compute_heartbeat_seconds(self.store.count_agents()),
-            refusal=job_state.refusal(job.metadata.generation),
+            refusal=job_state.find_refusal(job.metadata.generation),
             surplus_pods=tuple(entry.pod.name for entry in surplus if not self._is_lost(entry, job_state)),
-            has_outdated_pods=any(pod_entry.pod.spec_hash != job_state.spec_hash(job) for pod_entry in existing),
+            has_outdated_pods=any(
+                pod_entry.pod.spec_hash != job_state.compute_spec_hash(job) for pod_entry in existing
+            ),
             collector_started_at=self._collector_started_at,
             problem=job_state.source_problem,
             fence_seconds=get_fence_seconds(job),
@@ -112,7 +114,7 @@ class KubernetesBackend:
         return replace(facts, nodes=tuple(nodes))
 
     def _is_lost(self, entry: PodEntry, job_state: JobState) -> bool:
-        """Whether only the silence of its machine keeps a deleted pod in existence: callers don't wait for its end."""
+        """Whether a deleted pod exists only because its Kubernetes node is silent. Callers don't wait for its end."""
         deletion_deadline = entry.observations.deletion_deadline
         return deletion_deadline is not None and (
             entry.pod.uid in job_state.lost_since or self.clock() >= deletion_deadline + LOST_SECONDS
@@ -120,7 +122,7 @@ class KubernetesBackend:
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
         """Execute the actions. Raises `ApiError` if some of them need a retry."""
-        job_state = self._job_state(job)
+        job_state = self._get_job_state(job)
         requests = [
             *self._create_or_refresh(job, job_state, actions),
             select_pods(job, job_state, self.pods, self.client),
@@ -134,7 +136,7 @@ class KubernetesBackend:
                 case KillNode():
                     requests += self._delete_node(job, job_state, action.node, KILL_GRACE_SECONDS)
                 case RemoveNode():
-                    requests += self._delete_node(job, job_state, action.node, whole_seconds(action.grace_seconds))
+                    requests += self._delete_node(job, job_state, action.node, round_seconds(action.grace_seconds))
                 case RemoveSurplusPod():
                     requests.append(self._delete_surplus_pod(job, job_state, action))
                 case DeleteResource():
@@ -156,45 +158,46 @@ class KubernetesBackend:
             return []
         return [refresh_config_maps(job, job_state, self.pods, self._children)]
 
-    def _job_state(self, job: Job) -> JobState:
+    def _get_job_state(self, job: Job) -> JobState:
         self.pods.expect(job.metadata.uid, job.metadata.namespace)
         uid = job.metadata.uid
         if uid not in self._job_states:
             self._job_states[uid] = JobState(first_seen_at=self.clock())
         return self._job_states[uid]
 
-    async def _observed_nodes(self, job: Job, job_state: JobState) -> AsyncIterator[tuple[NodeFacts, PodEntry | None]]:
+    async def _observe_nodes(self, job: Job, job_state: JobState) -> AsyncIterator[tuple[NodeFacts, PodEntry | None]]:
         """Yield each node and its last pod."""
         for node in range(count_nodes_with_spares(job)):
             # Let other tasks run between two slices of a large job.
             if node and node % NODES_PER_SLICE == 0:
                 await asyncio.sleep(0)
-            yield self._node(job, job_state, node), self.pods.last_pod(job.metadata.uid, node)
+            yield self._build_node(job, job_state, node), self.pods.get_last_pod(job.metadata.uid, node)
 
-    def _node(self, job: Job, job_state: JobState, node: int) -> NodeFacts:
-        agent, last_pod = self.store.get_agent(job.metadata.uid, node), self.pods.last_pod(job.metadata.uid, node)
+    def _build_node(self, job: Job, job_state: JobState, node: int) -> NodeFacts:
+        agent, last_pod = self.store.get_agent(job.metadata.uid, node), self.pods.get_last_pod(job.metadata.uid, node)
         sent_command = job_state.sent_commands.get(node)
-        # A replacement pod has not received the commands to the previous pod.
+        # The command was sent to the previous pod, and the pod that replaces it has not received it.
         if sent_command is not None and (last_pod is None or last_pod.pod.uid != sent_command.pod_uid):
             sent_command = None
-        process = self._process(job, job_state, node, last_pod)
+        process = self._build_process(job, job_state, node, last_pod)
         return NodeFacts(
             node=node,
             name=f"{job.metadata.name}-{node}",
-            process=apply_agent_report(process, agent, _end_observed_at(last_pod)),
+            process=apply_agent_report(process, agent, _get_end_time(last_pod)),
             agent=agent,
             command=None if sent_command is None else sent_command.command,
             command_sent_at=None if sent_command is None else sent_command.at,
         )
 
-    def _process(self, job: Job, job_state: JobState, node: int, last_pod: PodEntry | None) -> ProcessFacts:
+    def _build_process(self, job: Job, job_state: JobState, node: int, last_pod: PodEntry | None) -> ProcessFacts:
         replacement = max(
-            self.pods.highest_replacement(job.metadata.uid, node), job_state.taken_replacement_numbers.get(node, -1)
+            self.pods.get_highest_replacement_number(job.metadata.uid, node),
+            job_state.taken_replacement_numbers.get(node, -1),
         )
         if last_pod is None:
             return ProcessFacts(ProcessState.MISSING, replacement, problem=job_state.pod_problems.get(node))
         process = last_pod.process
-        if self.pods.newest_pod(job.metadata.uid, node) is None:
+        if self.pods.get_newest_pod(job.metadata.uid, node) is None:
             process = build_missing_process(process, replacement, last_pod.observations.observed_at)
         problem, deletion = process.problem, job_state.deletions.get(last_pod.pod.uid)
         if (
@@ -214,7 +217,7 @@ class KubernetesBackend:
 
         The informer may never report a pod that was deleted right after its creation.
         """
-        for pod_entry in self.pods.unconfirmed(job.metadata.uid):
+        for pod_entry in self.pods.list_unconfirmed_pods(job.metadata.uid):
             if pod_entry.unconfirmed_since is None or self.clock() < pod_entry.unconfirmed_since + UNCONFIRMED_SECONDS:
                 continue
             try:
@@ -230,7 +233,7 @@ class KubernetesBackend:
 
     async def find_source(self, job: Job, name: str) -> RequestedSource:
         """Find the edited code in ConfigMap `name`. Raises `ApiError`."""
-        return await self._sources.find(job, self._job_state(job), name)
+        return await self._sources.find(job, self._get_job_state(job), name)
 
     async def _send(self, job: Job, job_state: JobState, action: SendCommand) -> None:
         """Send a command, a Start with the edited code that the status names. Raises `ApiError`."""
@@ -239,21 +242,21 @@ class KubernetesBackend:
             return
         command = add_credentials(job, command, self.seed())
         for node in action.nodes:
-            entry = self.pods.newest_pod(job.metadata.uid, node)
+            entry = self.pods.get_newest_pod(job.metadata.uid, node)
             if entry is None:
                 continue
             if not self.store.set_command(job.metadata.uid, node, command):
                 job_state.source_problem = NO_MEMORY
                 return
-            # The record has no copy of the code.
+            # Record the command without the code, which is large.
             job_state.record_command(node, SentCommand(entry.pod.uid, action.command, self.clock()))
 
     def _delete_node(self, job: Job, job_state: JobState, node: int, grace_seconds: int) -> list[Awaitable[None]]:
-        entry = self.pods.newest_pod(job.metadata.uid, node)
+        entry = self.pods.get_newest_pod(job.metadata.uid, node)
         return [] if entry is None else [self._delete_pod(job_state, entry.pod, grace_seconds)]
 
     async def _delete_surplus_pod(self, job: Job, job_state: JobState, action: RemoveSurplusPod) -> None:
-        for pod_entry in self.pods.surplus_pods(job.metadata.uid, count_nodes_with_spares(job)):
+        for pod_entry in self.pods.list_surplus_pods(job.metadata.uid, count_nodes_with_spares(job)):
             if pod_entry.pod.name == action.name:
                 await self._delete_pod(job_state, pod_entry.pod, KILL_GRACE_SECONDS)
 
@@ -273,11 +276,11 @@ class KubernetesBackend:
         await self.client.delete(JOBS, metadata.namespace, metadata.name, uid=metadata.uid)
 
 
-def _end_observed_at(last_pod: PodEntry | None) -> float | None:
+def _get_end_time(last_pod: PodEntry | None) -> float | None:
     """Return when the operator observed the end of the pod's container."""
     return None if last_pod is None or last_pod.observations.end is None else last_pod.observations.end.at
 
 
-def whole_seconds(grace: float) -> int:
+def round_seconds(grace: float) -> int:
     """Round a grace period for the API server."""
     return max(KILL_GRACE_SECONDS, math.ceil(grace))

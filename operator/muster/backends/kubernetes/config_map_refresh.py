@@ -1,4 +1,4 @@
-"""Keep the ConfigMaps of a job whose agents run: they read the collector's CA certificates from the job's one."""
+"""Keep the ConfigMaps of a job whose agents run, because agents read the collector's CA certificates from them."""
 
 from collections.abc import Iterator
 
@@ -13,11 +13,11 @@ from muster.objects.kubernetes.names import build_children_name
 
 
 async def refresh_config_maps(job: Job, job_state: JobState, pods: PodIndex, children: Children) -> None:
-    """Write the ConfigMaps that were deleted, and the job's one if the CA certificates have changed.
+    """Write the ConfigMaps that were deleted, and the job's own one if the CA certificates have changed.
 
     Raises `ApiError`.
     """
-    processes = tuple(_active_processes(job, pods))
+    processes = tuple(_list_active_processes(job, pods))
     if not processes:
         return
     # Refusals do no harm: pods without their ConfigMaps show it, and agents trust the previous CA for a while.
@@ -41,10 +41,10 @@ async def _refresh_agent_config_map(job: Job, processes: tuple[ProcessFacts, ...
     await children.agent_config_maps.make(job)
 
 
-def _active_processes(job: Job, pods: PodIndex) -> Iterator[ProcessFacts]:
+def _list_active_processes(job: Job, pods: PodIndex) -> Iterator[ProcessFacts]:
     """Yield the nodes' processes that have not ended."""
     for node in range(count_nodes_with_spares(job)):
-        entry = pods.newest_pod(job.metadata.uid, node)
+        entry = pods.get_newest_pod(job.metadata.uid, node)
         if entry is not None and entry.process.state is not ProcessState.EXITED:
             yield entry.process
 

@@ -61,7 +61,10 @@ class EditedSources:
         return found
 
     async def add_source(self, job: Job, job_state: JobState, command: Command) -> Command | None:
-        """Add the edited code to a Start that names its hash; None without the code, which the job then waits for."""
+        """Add the edited code to a Start command that has the code's hash.
+
+        Return None if the code is missing. The job then waits for it.
+        """
         if command.source is None:
             job_state.source_problem = None
             return command

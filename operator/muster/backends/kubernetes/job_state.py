@@ -100,7 +100,7 @@ class JobState:
     _failures: int = 0
     _spec: tuple[int, str] = (0, "")
 
-    def spec_hash(self, job: Job) -> str:
+    def compute_spec_hash(self, job: Job) -> str:
         """Return the hash of the spec, computed once for each generation of the resource."""
         if self._spec[0] != job.metadata.generation:
             self._spec = (job.metadata.generation, hash_spec(job))
@@ -126,7 +126,7 @@ class JobState:
         problem = process.problem or earlier.problem
         return replace(process, problem=problem, disruption_announced_at=earlier.disruption_announced_at)
 
-    def refusal(self, generation: int) -> Problem | None:
+    def find_refusal(self, generation: int) -> Problem | None:
         """Return the reason why this `generation` of the resource can't run; None if it can."""
         return self._refusal if generation == self._refused_generation else None
 

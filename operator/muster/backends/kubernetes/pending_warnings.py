@@ -24,7 +24,7 @@ _Warnings = tuple[PodWarning, ...]
 
 @dataclass
 class PendingWarnings:
-    """The warnings by namespace and pod. Past the limit, the namespace with the most pods loses its oldest pod's."""
+    """The warnings by namespace and pod. Above the limit, drop the oldest pod's of the namespace with the most pods."""
 
     _namespaces: dict[str, OrderedDict[str, _Warnings]] = field(default_factory=dict)
     _pods: int = 0
@@ -36,7 +36,7 @@ class PendingWarnings:
         """Keep a warning until the informer reports its pod."""
         pods = self._namespaces.setdefault(warning.namespace, OrderedDict())
         self._pods += warning.pod_uid not in pods
-        pods[warning.pod_uid] = with_warning(pods.pop(warning.pod_uid, ()), warning)
+        pods[warning.pod_uid] = append_warning(pods.pop(warning.pod_uid, ()), warning)
         if len(pods) > MAX_PODS:
             self._forget_oldest(warning.namespace)
         elif self._pods > MAX_PODS_TOTAL:
@@ -57,6 +57,6 @@ class PendingWarnings:
         self.pop(namespace, next(iter(self._namespaces[namespace])))
 
 
-def with_warning(warnings: _Warnings, warning: PodWarning) -> _Warnings:
+def append_warning(warnings: _Warnings, warning: PodWarning) -> _Warnings:
     """Append a warning; the newest is last."""
     return (*(earlier for earlier in warnings if earlier != warning), warning)[-MAX_WARNINGS:]

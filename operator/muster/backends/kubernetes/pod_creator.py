@@ -49,9 +49,9 @@ class _Batch:
     def __post_init__(self) -> None:
         self._group_of = {node: group for group, nodes in enumerate(self.groups) for node in nodes}
 
-    def body(self, action: CreateNode, pod_settings: PodSettings) -> Object:
+    def make_pod(self, action: CreateNode, pod_settings: PodSettings) -> Object:
         """Return the pod. Raises `NotRenderable`."""
-        job, key = self.job, self._key(action)
+        job, key = self.job, self._get_variant(action)
         if key not in self._rendered:
             self._rendered[key] = render.render_pod(
                 job, action.node, action.replacement, pod_settings, action.avoided_nodes
@@ -59,10 +59,10 @@ class _Batch:
         return copy_pod(self._rendered[key], job.metadata.name, action.node, action.replacement)
 
     def has_rendered(self, action: CreateNode) -> bool:
-        """Whether `body` only copies a pod."""
-        return self._key(action) in self._rendered
+        """Whether `make_pod` only copies a pod."""
+        return self._get_variant(action) in self._rendered
 
-    def _key(self, action: CreateNode) -> tuple[int, tuple[str, ...]]:
+    def _get_variant(self, action: CreateNode) -> tuple[int, tuple[str, ...]]:
         """Return what the pods have in common that differ only in the node: their overrides and the avoided nodes."""
         # The groups contain no spares.
         return self._group_of.get(action.node, -1 - action.node), tuple(action.avoided_nodes)
@@ -87,17 +87,17 @@ class PodCreator:
         Refusals are stored in `job_state`; until the backoff ends, this does nothing.
         """
         generation = job.metadata.generation
-        if job_state.refusal(generation) is not None or self.clock() < job_state.backoff_until:
+        if job_state.find_refusal(generation) is not None or self.clock() < job_state.backoff_until:
             return
         taken = dict(job_state.taken_replacement_numbers)
-        before = (job_state.refusal(generation), dict(job_state.pod_problems), taken)
+        before = (job_state.find_refusal(generation), dict(job_state.pod_problems), taken)
         batch = _Batch(job, job_state, group_equal_nodes(job))
         batch.refusal = await self._prepare(batch, actions)
         failures: list[ApiError] = []
         if batch.refusal is None:
             failures = await self._create_all(batch, actions)
         self._record_refusals(job_state, batch, actions)
-        if before != (job_state.refusal(generation), job_state.pod_problems, job_state.taken_replacement_numbers):
+        if before != (job_state.find_refusal(generation), job_state.pod_problems, job_state.taken_replacement_numbers):
             self.pods.on_change(job.metadata.uid)
         asyncio.get_running_loop().call_later(UNCONFIRMED_SECONDS, self._check_unconfirmed, job.metadata.uid)
         # Raise a failed request only after all responses are handled.
@@ -141,7 +141,7 @@ class PodCreator:
             except ApiError as error:
                 # The real request finds out whether the existing pod belongs to the job.
                 if not error.already_exists:
-                    return _refusal(error, body, job)
+                    return _read_refusal(error, body, job)
         return None
 
     async def _create_all(self, batch: _Batch, actions: Sequence[CreateNode]) -> list[ApiError]:
@@ -186,7 +186,7 @@ class PodCreator:
                 created = await self.client.create(JOB_PODS, namespace, body)
             except ApiError as error:
                 if not error.already_exists:
-                    batch.refusal = _refusal(error, body, job)
+                    batch.refusal = _read_refusal(error, body, job)
                     return
                 # An earlier request, without a response, or the previous leader created the pod.
                 created = await self.client.get(JOB_PODS, namespace, name)
@@ -201,10 +201,10 @@ class PodCreator:
     async def _render(self, batch: _Batch, action: CreateNode) -> Object:
         """Render a node's pod. Each iteration of the event loop renders only one pod."""
         if batch.has_rendered(action):
-            return batch.body(action, self.pod_settings)
+            return batch.make_pod(action, self.pod_settings)
         async with self._rendering.slot(batch.job.metadata.namespace):
             await asyncio.sleep(0)
-            return batch.body(action, self.pod_settings)
+            return batch.make_pod(action, self.pod_settings)
 
     def _record_refusals(self, job_state: JobState, batch: _Batch, actions: Sequence[CreateNode]) -> None:
         refusal = batch.refusal
@@ -212,17 +212,17 @@ class PodCreator:
             job_state.record_refusal(batch.job.metadata.generation, refusal.problem)
             return
         missing = [
-            action.node for action in actions if self.pods.newest_pod(batch.job.metadata.uid, action.node) is None
+            action.node for action in actions if self.pods.get_newest_pod(batch.job.metadata.uid, action.node) is None
         ]
         problems = dict.fromkeys(missing, refusal.problem) if refusal is not None else {}
         job_state.record_problems({**problems, **batch.node_problems}, self.clock())
 
     def _check_unconfirmed(self, job_uid: str) -> None:
-        if self.pods.unconfirmed(job_uid):
+        if self.pods.list_unconfirmed_pods(job_uid):
             self.pods.on_change(job_uid)
 
 
-def _refusal(error: ApiError, body: Object, job: Job) -> Refusal:
+def _read_refusal(error: ApiError, body: Object, job: Job) -> Refusal:
     refusal = read_refusal(error, body, job)
     if refusal is None:
         raise error

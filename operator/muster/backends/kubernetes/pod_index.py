@@ -1,4 +1,4 @@
-"""Index the pods of all jobs, which the informer reports: by job, node and replacement, and by uid for tokens.
+"""Index the pods of all jobs, which the informer reports: by job, node and replacement number, and by uid for tokens.
 
 Only one event loop may use it.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from muster.api.json_fields import read_mapping, read_string
-from muster.backends.kubernetes.pending_warnings import PendingWarnings, with_warning
+from muster.backends.kubernetes.pending_warnings import PendingWarnings, append_warning
 from muster.clients.kubernetes.client import Change
 from muster.clients.kubernetes.skipped import SkippedLog
 from muster.collector.memory_limits import MemoryLimits, ObjectSize
@@ -35,7 +35,7 @@ MAX_DELETED_PODS = 20_000
 class PodEntry:
     """A pod, the times of its observations, and the warnings about it.
 
-    `unconfirmed_since` is set (Unix seconds) while the pod is only known from the response that created it.
+    `unconfirmed_since` is set (Unix seconds) while muster knows the pod only from the response that created it.
     """
 
     pod: PodView
@@ -44,8 +44,8 @@ class PodEntry:
     unconfirmed_since: float | None = None
 
     @property
-    def share(self) -> ObjectSize:
-        """The pod's share of its namespace's memory."""
+    def memory_size(self) -> ObjectSize:
+        """The memory that the pod takes, for its namespace's limit."""
         warnings = sum(WARNING_BYTES + 4 * len(warning.message) for warning in self.warnings)
         return ObjectSize(self.pod.namespace, self.pod.memory_bytes + warnings)
 
@@ -56,19 +56,22 @@ class PodEntry:
 
 
 @dataclass
-class _Entry:
-    """A job's pods by node and replacement, with each node's highest replacement and last pod."""
+class _JobPods:
+    """A job's pods by node and replacement number.
+
+    `highest_numbers` are the nodes' highest replacement numbers, `last_pods` their last pods if these are deleted.
+    """
 
     pods: dict[int, dict[int, PodEntry]] = field(default_factory=dict)
-    highest: dict[int, int] = field(default_factory=dict)
-    last: dict[int, PodEntry] = field(default_factory=dict)
-    removed: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    highest_numbers: dict[int, int] = field(default_factory=dict)
+    last_pods: dict[int, PodEntry] = field(default_factory=dict)
+    removed_uids: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
-    def all(self) -> Iterator[PodEntry]:
+    def list_all(self) -> Iterator[PodEntry]:
         for replacements in self.pods.values():
             yield from replacements.values()
 
-    def newest(self, node: int) -> PodEntry | None:
+    def get_newest(self, node: int) -> PodEntry | None:
         replacements = self.pods.get(node)
         return replacements[max(replacements)] if replacements else None
 
@@ -82,7 +85,7 @@ _Key = tuple[str, str]
 MEMORY_EXHAUSTED = "the pods of this namespace's jobs use all the memory that muster has for them"
 
 
-def _pod_shares() -> MemoryLimits:
+def _make_memory_limits() -> MemoryLimits:
     return MemoryLimits(per_namespace=96 * _MIB, total=256 * _MIB, guaranteed=_MIB)
 
 
@@ -90,13 +93,13 @@ def _pod_shares() -> MemoryLimits:
 class PodIndex:
     """The pods of all jobs. It calls `on_change` with the job's uid whenever one of its pods changes.
 
-    A pod that doesn't fit into its namespace's part of `shares` is logged and ignored. `clock` returns Unix seconds.
+    It logs and ignores a pod for which its namespace has no memory left. `clock` returns Unix seconds.
     """
 
     on_change: Callable[[str], None]
     clock: Callable[[], float]
-    shares: MemoryLimits = field(default_factory=_pod_shares)
-    _entries: dict[_Key, _Entry] = field(default_factory=dict)
+    memory_limits: MemoryLimits = field(default_factory=_make_memory_limits)
+    _entries: dict[_Key, _JobPods] = field(default_factory=dict)
     _positions: dict[str, tuple[_Key, int, int]] = field(default_factory=dict)
     _namespaces: dict[str, str] = field(default_factory=dict)
     _pending_warnings: PendingWarnings = field(default_factory=PendingWarnings)
@@ -111,16 +114,16 @@ class PodIndex:
         self._namespaces.pop(job_uid, None)
         for key in [key for key in self._entries if key[1] == job_uid]:
             entry = self._entries.pop(key)
-            for node in entry.last:
-                self.shares.release(_last_pod_key(job_uid, node))
-            for pod_entry in entry.all():
+            for node in entry.last_pods:
+                self.memory_limits.release(_make_last_pod_key(job_uid, node))
+            for pod_entry in entry.list_all():
                 self._positions.pop(pod_entry.pod.uid, None)
-                self.shares.release(pod_entry.pod.uid)
+                self.memory_limits.release(pod_entry.pod.uid)
 
     def handle_change(self, change: Change) -> None:
         """Handle a pod's change."""
         read = read_pod(change.object)
-        pod = read or self._last_observed(change.object)
+        pod = read or self._find_last_observed_pod(change.object)
         if pod is None or change.type == "BOOKMARK":
             return
         if change.type == "DELETED" or read is None:
@@ -132,7 +135,7 @@ class PodIndex:
     def add_created(self, pod: PodView, at: float) -> None:
         """Add a pod from the response at `at` (Unix seconds), unless the informer has already reported it."""
         entry = self._entries.get((pod.namespace, pod.job_uid))
-        if entry is not None and pod.uid in entry.removed:
+        if entry is not None and pod.uid in entry.removed_uids:
             return
         place = self._positions.get(pod.uid)
         if place is None or self._entries[place[0]].pods[place[1]][place[2]].unconfirmed_since is not None:
@@ -140,16 +143,16 @@ class PodIndex:
 
     def remove_unconfirmed(self, pod: PodView) -> None:
         """Remove a deleted pod that the informer never reported."""
-        if any(pod.uid == pod_entry.pod.uid for pod_entry in self.unconfirmed(pod.job_uid)):
+        if any(pod.uid == pod_entry.pod.uid for pod_entry in self.list_unconfirmed_pods(pod.job_uid)):
             self._drop(pod)
 
-    def unconfirmed(self, job_uid: str) -> tuple[PodEntry, ...]:
+    def list_unconfirmed_pods(self, job_uid: str) -> tuple[PodEntry, ...]:
         """Return the job's pods that the informer has not reported."""
-        entry = self._entry(job_uid)
+        entry = self._find_job_pods(job_uid)
         return (
             ()
             if entry is None
-            else tuple(pod_entry for pod_entry in entry.all() if pod_entry.unconfirmed_since is not None)
+            else tuple(pod_entry for pod_entry in entry.list_all() if pod_entry.unconfirmed_since is not None)
         )
 
     def handle_event(self, change: Change) -> None:
@@ -164,59 +167,60 @@ class PodIndex:
         key, node, replacement = place
         replacements = self._entries[key].pods[node]
         entry = replacements[replacement]
-        after = replace(entry, warnings=with_warning(entry.warnings, warned))
-        if key[0] == warned.namespace and after != entry and self.shares.reserve(entry.pod.uid, after.share):
+        after = replace(entry, warnings=append_warning(entry.warnings, warned))
+        is_new = key[0] == warned.namespace and after != entry
+        if is_new and self.memory_limits.reserve(entry.pod.uid, after.memory_size):
             replacements[replacement] = after
             self.on_change(key[1])
 
-    def pods_of(self, job_uid: str) -> tuple[PodEntry, ...]:
-        """Return all pods of the job, of all nodes and replacements."""
-        entry = self._entry(job_uid)
-        return () if entry is None else tuple(entry.all())
+    def list_pods(self, job_uid: str) -> tuple[PodEntry, ...]:
+        """Return all pods of the job, also those that were replaced."""
+        entry = self._find_job_pods(job_uid)
+        return () if entry is None else tuple(entry.list_all())
 
     def find_jobs_on(self, kube_node: str) -> frozenset[str]:
         """Return the uids of the jobs with a pod on this Kubernetes node."""
         return frozenset(
             job_uid
             for (_, job_uid), entry in self._entries.items()
-            if any(pod_entry.pod.kube_node == kube_node for pod_entry in entry.all())
+            if any(pod_entry.pod.kube_node == kube_node for pod_entry in entry.list_all())
         )
 
-    def newest_pod(self, job_uid: str, node: int) -> PodEntry | None:
-        """Return the node's existing pod with the highest replacement."""
-        entry = self._entry(job_uid)
-        return None if entry is None else entry.newest(node)
+    def get_newest_pod(self, job_uid: str, node: int) -> PodEntry | None:
+        """Return the node's existing pod with the highest replacement number."""
+        entry = self._find_job_pods(job_uid)
+        return None if entry is None else entry.get_newest(node)
 
-    def last_pod(self, job_uid: str, node: int) -> PodEntry | None:
+    def get_last_pod(self, job_uid: str, node: int) -> PodEntry | None:
         """Return the last observation of the node's newest pod, even if the pod is deleted."""
-        entry = self._entry(job_uid)
-        return None if entry is None else entry.newest(node) or entry.last.get(node)
+        entry = self._find_job_pods(job_uid)
+        return None if entry is None else entry.get_newest(node) or entry.last_pods.get(node)
 
-    def highest_replacement(self, job_uid: str, node: int) -> int:
-        """Return the node's highest replacement, also of deleted pods; -1 if the node never had a pod."""
-        entry = self._entry(job_uid)
-        return -1 if entry is None else entry.highest.get(node, -1)
+    def get_highest_replacement_number(self, job_uid: str, node: int) -> int:
+        """Return the highest replacement number of the node's pods, deleted ones included; -1 if it never had a pod."""
+        entry = self._find_job_pods(job_uid)
+        return -1 if entry is None else entry.highest_numbers.get(node, -1)
 
-    def surplus_pods(self, job_uid: str, nodes: int) -> tuple[PodEntry, ...]:
+    def list_surplus_pods(self, job_uid: str, nodes: int) -> tuple[PodEntry, ...]:
         """Return the job's surplus pods: those of nodes beyond `nodes`, and those that were replaced."""
-        entry = self._entry(job_uid)
+        entry = self._find_job_pods(job_uid)
         if entry is None:
             return ()
-        current = {newest.pod.uid for node in range(nodes) if (newest := entry.newest(node)) is not None}
-        return tuple(surplus for surplus in entry.all() if surplus.pod.uid not in current)
+        current = {newest.pod.uid for node in range(nodes) if (newest := entry.get_newest(node)) is not None}
+        return tuple(surplus for surplus in entry.list_all() if surplus.pod.uid not in current)
 
     def find(self, pod_uid: str) -> PodIdentity | None:
-        """Return the job, node and replacement of an existing pod; None unless it is its node's newest."""
+        """Return the job, node and replacement number of an existing pod; None unless it is its node's newest pod."""
         place = self._positions.get(pod_uid)
         if place is None:
             return None
         (namespace, job_uid), node, replacement = place
         if self._namespaces.get(job_uid) != namespace:
             return None
-        newest = self._entries[namespace, job_uid].newest(node)
+        newest = self._entries[namespace, job_uid].get_newest(node)
         return PodIdentity(job_uid, node, replacement) if newest is not None and newest.pod.uid == pod_uid else None
 
-    def _last_observed(self, source: Object) -> PodView | None:
+    def _find_last_observed_pod(self, source: Object) -> PodView | None:
         """Return the last observation of a pod whose owner reference was removed."""
         place = self._positions.get(read_string(read_mapping(source.get("metadata")).get("uid")))
         if place is None:
@@ -224,7 +228,7 @@ class PodIndex:
         key, node, replacement = place
         return self._entries[key].pods[node][replacement].pod
 
-    def _entry(self, job_uid: str) -> _Entry | None:
+    def _find_job_pods(self, job_uid: str) -> _JobPods | None:
         return self._entries.get((self._namespaces.get(job_uid, ""), job_uid))
 
     def _store(self, pod: PodView, unconfirmed_since: float | None = None) -> None:
@@ -238,11 +242,11 @@ class PodIndex:
             self._pending_warnings.pop(pod.namespace, pod.uid) if previous is None else previous.warnings,
             unconfirmed_since,
         )
-        if not self.shares.reserve(pod.uid, pod_entry.share):
+        if not self.memory_limits.reserve(pod.uid, pod_entry.memory_size):
             self._skipped.log(f"Pod {pod.namespace}/{pod.name}", pod.uid, MEMORY_EXHAUSTED)
             self._drop(pod)
             return
-        entry = self._entries.setdefault(key, _Entry())
+        entry = self._entries.setdefault(key, _JobPods())
         before = entry.pods.get(pod.node, {}).get(pod.replacement)
         # Another pod had the same name, and the informer missed its deletion.
         if before is not None and before.pod.uid != pod.uid:
@@ -250,11 +254,11 @@ class PodIndex:
         # `_drop` removes an entry without pods: add it again.
         entry = self._entries.setdefault(key, entry)
         entry.pods.setdefault(pod.node, {})[pod.replacement] = pod_entry
-        entry.highest[pod.node] = max(pod.replacement, entry.highest.get(pod.node, -1))
+        entry.highest_numbers[pod.node] = max(pod.replacement, entry.highest_numbers.get(pod.node, -1))
         self._positions[pod.uid] = (key, pod.node, pod.replacement)
 
     def _drop(self, pod: PodView) -> None:
-        self.shares.release(pod.uid)
+        self.memory_limits.release(pod.uid)
         self._pending_warnings.pop(pod.namespace, pod.uid)
         entry = self._entries.get((pod.namespace, pod.job_uid))
         place = self._positions.pop(pod.uid, None)
@@ -265,21 +269,22 @@ class PodIndex:
         dropped = replacements.pop(replacement)
         if not replacements:
             del entry.pods[node]
-        entry.removed[pod.uid] = None
-        if len(entry.removed) > MAX_DELETED_PODS:
-            entry.removed.popitem(last=False)
+        entry.removed_uids[pod.uid] = None
+        if len(entry.removed_uids) > MAX_DELETED_PODS:
+            entry.removed_uids.popitem(last=False)
         # The informer may report a deletion with metadata only: then use the last observation.
         pod = pod if pod.phase else dropped.pod
         last = PodEntry(pod, observe_pod(pod, dropped.observations, self.clock()), dropped.warnings)
-        if replacement == entry.highest.get(node) and self.shares.reserve(_last_pod_key(pod.job_uid, node), last.share):
-            entry.last[node] = last
+        is_newest = replacement == entry.highest_numbers.get(node)
+        if is_newest and self.memory_limits.reserve(_make_last_pod_key(pod.job_uid, node), last.memory_size):
+            entry.last_pods[node] = last
         # Kubernetes has deleted all pods of a deleted job.
         if not entry.pods and pod.job_uid not in self._namespaces:
-            for other_node in entry.last:
-                self.shares.release(_last_pod_key(pod.job_uid, other_node))
+            for other_node in entry.last_pods:
+                self.memory_limits.release(_make_last_pod_key(pod.job_uid, other_node))
             del self._entries[pod.namespace, pod.job_uid]
 
 
-def _last_pod_key(job_uid: str, node: int) -> str:
-    """Return the key of the memory share of a node's last pod."""
+def _make_last_pod_key(job_uid: str, node: int) -> str:
+    """Return the key under which the memory of a node's last pod is reserved."""
     return f"{job_uid} {node}"

@@ -27,7 +27,7 @@ async def select_pods(job: Job, job_state: JobState, pods: PodIndex, client: Cli
 
 def _count_addresses(job: Job, pods: PodIndex) -> int:
     """Count the pods with an address that have not ended. No pod looks up the names of an ended job."""
-    newest = (pods.newest_pod(job.metadata.uid, node) for node in range(count_nodes_with_spares(job)))
+    newest = (pods.get_newest_pod(job.metadata.uid, node) for node in range(count_nodes_with_spares(job)))
     entries = (entry for entry in newest if entry is not None and entry.process.state is not ProcessState.EXITED)
     return sum(entry.pod.ip != "" for entry in entries)
 

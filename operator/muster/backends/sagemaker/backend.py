@@ -75,7 +75,7 @@ class SageMakerBackend:
 
     def stop_watching(self, job_uid: str) -> None:
         """Stop watching the job's training job: its resource may be deleted."""
-        self._job_state(job_uid).stop_watching()
+        self._get_job_state(job_uid).stop_watching()
 
     def close(self) -> None:
         """Stop watching all training jobs: this replica is no longer the leader."""
@@ -86,7 +86,7 @@ class SageMakerBackend:
 
     async def observe(self, job: Job, previous: Status, location: Location, *, has_finalizer: bool) -> TrainingFacts:
         """Observe the job's current training job, at the status' location, or at `location` from the spec."""
-        metadata, uid, job_state = job.metadata, job.metadata.uid, self._job_state(job.metadata.uid)
+        metadata, uid, job_state = job.metadata, job.metadata.uid, self._get_job_state(job.metadata.uid)
         attempt, observed = find_requested_attempt(previous), ObservedTrainingJob()
         # Observe a finished job only if one of its training jobs may run.
         if attempt is not None and job_state.is_request_refused(metadata.generation):
@@ -123,7 +123,7 @@ class SageMakerBackend:
         """
         record, job_state, observed = (
             get_sagemaker_status(previous),
-            self._job_state(metadata.uid),
+            self._get_job_state(metadata.uid),
             ObservedTrainingJob(),
         )
         aws_accesses = get_aws_accesses(metadata, previous, location)
@@ -143,12 +143,12 @@ class SageMakerBackend:
 
     def record_hold(self, job_uid: str) -> None:
         """Record that the resource has the finalizer. No training job runs yet, unless one is watched."""
-        job_state = self._job_state(job_uid)
+        job_state = self._get_job_state(job_uid)
         job_state.none_running = job_state.watch is None
 
     async def is_over(self, metadata: Metadata, previous: Status, location: Location) -> bool:
         """Return whether no training job of the job runs. Stop one that the status doesn't record."""
-        job_state = self._job_state(metadata.uid)
+        job_state = self._get_job_state(metadata.uid)
         if job_state.excludes_others(metadata, previous.current_attempt):
             return True
         await self._unrecorded.observe(job_state, metadata, get_aws_accesses(metadata, previous, location))
@@ -163,15 +163,15 @@ class SageMakerBackend:
 
         The next observation shows the result.
         """
-        await self._actions.create(self._job_state(job.metadata.uid), job, action.attempt, withdrawal)
+        await self._actions.create(self._get_job_state(job.metadata.uid), job, action.attempt, withdrawal)
 
     async def stop(self, metadata: Metadata, name: str, location: Location) -> None:
         """Stop a training job of the job."""
-        await self._actions.stop(self._job_state(metadata.uid), metadata, name, location)
+        await self._actions.stop(self._get_job_state(metadata.uid), metadata, name, location)
 
     async def delete(self, metadata: Metadata, action: DeleteTrainingJob, location: Location) -> None:
         """Delete a training job that is over."""
-        await self._actions.delete(self._job_state(metadata.uid), metadata, action.name, location)
+        await self._actions.delete(self._get_job_state(metadata.uid), metadata, action.name, location)
 
     def _facts(
         self,
@@ -204,7 +204,7 @@ class SageMakerBackend:
             return False
         return self.clock() >= self._unrecorded.may_appear_until(job_state.requested_at)
 
-    def _job_state(self, uid: str) -> JobState:
+    def _get_job_state(self, uid: str) -> JobState:
         return self._job_states.setdefault(uid, JobState())
 
     def _target(self, metadata: Metadata, previous: Status, attempt: int, location: Location) -> Target:

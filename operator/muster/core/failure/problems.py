@@ -1,4 +1,4 @@
-"""Reasons of problems that affect decisions, and the problems of nodes without reports: unreachable, silent or lost.
+"""Reasons of problems that affect decisions, and the problems of nodes that don't report: unreachable, silent or lost.
 
 muster can't distinguish a failed Kubernetes node from a network partition. It requires two independent signs before it
 counts a node as lost: the agent stops reporting, and the cluster marks the Kubernetes node as unreachable or can't

@@ -167,7 +167,7 @@ def _do_others_need(job: Job, facts: JobFacts, node: NodeFacts) -> bool:
 def find_external_stop_time(node: NodeFacts) -> float | None:
     """Return when something other than muster first tried to stop the agent.
 
-    It announced the pod's end, deleted the pod, or sent SIGTERM.
+    This is the first of three times: of the announced disruption, of the pod's deletion, and of the SIGTERM.
     """
     process, agent = node.process, node.current_agent
     times = [None if agent is None else agent.terminated_at]

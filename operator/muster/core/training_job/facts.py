@@ -134,7 +134,7 @@ class FailureKind(StrEnum):
     """Why a request to SageMaker failed."""
 
     CAPACITY = "Capacity"  # a quota is exceeded, or no such instances are available
-    REFUSED = "Refused"  # the request is invalid, and retrying won't help
+    REFUSED = "Refused"  # AWS rejects the request as invalid
     ACCESS = "Access"  # missing, invalid or expired credentials, or missing permissions
     SERVICE = "Service"  # no response, or throttling
 
@@ -176,9 +176,9 @@ class TrainingFacts:
     failed. `is_request_unsent` is set if muster never sent the request for the status' training job. `refusal` is why
     the spec can't run. `name_conflict` is set if another owner has a training job with this name. `has_finalizer` is
     set if the resource has muster's finalizer. `agents` are the ranks' reports; `has_all_reports` is set once they are
-    complete or late enough to be ignored. `operator_started_at` is when this operator started: requests of an earlier
-    operator may still take effect after that. `remaining_names` are the names of a finished job's training jobs that
-    are not deleted yet. `warnings` are the warnings of JobFacts.
+    complete, or once muster no longer waits for missing ones. `operator_started_at` is when this operator started:
+    requests of an earlier operator may still take effect after that. `remaining_names` are the names of a finished
+    job's training jobs that are not deleted yet. `warnings` are the warnings of JobFacts.
     """
 
     created_at: float

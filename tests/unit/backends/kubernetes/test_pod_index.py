@@ -69,8 +69,8 @@ def test_a_pod_without_its_jobs_label_is_missing() -> None:
     assert isinstance(metadata, dict)
     index.tell("MODIFIED", {**pod, "metadata": {**metadata, "ownerReferences": []}})
     assert index.told == [UID]
-    assert (index.newest_pod(UID, 0), index.find("pod-0-0")) == (None, None)
-    assert index.last_pod(UID, 0) is not None
+    assert (index.get_newest_pod(UID, 0), index.find("pod-0-0")) == (None, None)
+    assert index.get_last_pod(UID, 0) is not None
     # its further state is no longer relevant
     index.tell("DELETED", {**pod, "metadata": {**metadata, "ownerReferences": []}})
     assert index.told == [UID]
@@ -92,8 +92,8 @@ def test_a_pod_of_another_namespace_belongs_to_no_job() -> None:
     index = Index()
     index.tell("ADDED", _pod(0, namespace="other"))
     assert index.find("pod-0-0") is None
-    assert index.pods_of(UID) == ()
-    assert index.highest_replacement(UID, 0) == -1
+    assert index.list_pods(UID) == ()
+    assert index.get_highest_replacement_number(UID, 0) == -1
 
 
 def test_pods_may_be_known_before_their_job() -> None:
@@ -108,15 +108,15 @@ def test_older_pods_and_those_beyond_the_nodes_are_surplus() -> None:
     index = Index()
     for node, replacement in ((0, 0), (0, 2), (1, 0), (5, 0)):
         index.tell("ADDED", _pod(node, replacement))
-    assert {known.pod.name for known in index.surplus_pods(UID, 2)} == {"vit-0-0", "vit-5-0"}
+    assert {known.pod.name for known in index.list_surplus_pods(UID, 2)} == {"vit-0-0", "vit-5-0"}
 
 
 def test_the_highest_replacement_outlives_its_pod() -> None:
     index = Index()
     index.tell("ADDED", _pod(0, 3))
     index.tell("DELETED", _pod(0, 3))
-    assert index.newest_pod(UID, 0) is None
-    assert index.highest_replacement(UID, 0) == 3
+    assert index.get_newest_pod(UID, 0) is None
+    assert index.get_highest_replacement_number(UID, 0) == 3
 
 
 def test_how_a_pod_ended_is_remembered_though_it_went_unseen() -> None:
@@ -125,7 +125,7 @@ def test_how_a_pod_ended_is_remembered_though_it_went_unseen() -> None:
     # after a gap the informer has only the object's identity
     remains = {"metadata": _pod(0)["metadata"]}
     index.tell("DELETED", remains)
-    last = index.last_pod(UID, 0)
+    last = index.get_last_pod(UID, 0)
     assert last is not None
     assert last.process.problem is not None
     assert last.process.problem.reason == "Evicted"
@@ -134,24 +134,24 @@ def test_how_a_pod_ended_is_remembered_though_it_went_unseen() -> None:
 def test_a_created_pod_is_known_before_the_informer_tells() -> None:
     index = Index()
     index.add_created(_view(0), 100.0)
-    newest = index.newest_pod(UID, 0)
+    newest = index.get_newest_pod(UID, 0)
     assert newest is not None
     assert newest.process.state is ProcessState.WAITING
-    assert [known.unconfirmed_since for known in index.unconfirmed(UID)] == [100.0]
+    assert [known.unconfirmed_since for known in index.list_unconfirmed_pods(UID)] == [100.0]
     index.tell("ADDED", _pod(0))
-    assert index.unconfirmed(UID) == ()
+    assert index.list_unconfirmed_pods(UID) == ()
 
 
 def test_an_older_response_does_not_replace_the_informers_report() -> None:
     index = Index()
     index.tell("MODIFIED", _pod(0, phase="Failed"))
     index.add_created(_view(0), 100.0)
-    newest = index.newest_pod(UID, 0)
+    newest = index.get_newest_pod(UID, 0)
     assert newest is not None
     assert newest.pod.phase == "Failed"
     index.tell("DELETED", _pod(0))
     index.add_created(_view(0), 101.0)
-    assert index.newest_pod(UID, 0) is None
+    assert index.get_newest_pod(UID, 0) is None
 
 
 def test_only_an_unreported_pod_can_be_lost() -> None:
@@ -161,7 +161,7 @@ def test_only_an_unreported_pod_can_be_lost() -> None:
     index.tell("ADDED", _pod(1))
     index.remove_unconfirmed(_view(0))
     index.remove_unconfirmed(_view(1))
-    assert [known.pod.node for known in index.pods_of(UID)] == [1]
+    assert [known.pod.node for known in index.list_pods(UID)] == [1]
 
 
 def test_another_pod_of_the_same_name_replaces_the_first() -> None:
@@ -176,13 +176,13 @@ def test_a_warning_may_come_before_its_pod_and_goes_with_it() -> None:
     index = Index()
     index.handle_event(_warning("pod-0-0", 'MountVolume.SetUp failed for volume "d" : no such device'))
     index.tell("ADDED", _pod(0))
-    newest = index.newest_pod(UID, 0)
+    newest = index.get_newest_pod(UID, 0)
     assert newest is not None
     assert newest.process.problem is not None
     assert newest.process.problem.reason == "VolumeNotMounted"
     index.tell("DELETED", _pod(0))
     index.tell("ADDED", _pod(0))
-    newest = index.newest_pod(UID, 0)
+    newest = index.get_newest_pod(UID, 0)
     assert newest is not None
     assert newest.warnings == ()
 
@@ -212,7 +212,7 @@ def test_warnings_of_many_namespaces_take_a_bounded_memory_and_leave_others_thei
         index.handle_event(_warning(f"pod-{number}", namespace=f"evil-{number // MAX_PODS}"))
     assert len(index._pending_warnings) == MAX_PODS_TOTAL
     index.tell("ADDED", _pod(0))
-    newest = index.newest_pod(UID, 0)
+    newest = index.get_newest_pod(UID, 0)
     assert newest is not None
     assert len(newest.warnings) == 1
     assert len(index._pending_warnings) == MAX_PODS_TOTAL - 1
@@ -227,13 +227,13 @@ def test_a_warning_of_another_namespace_affects_no_job() -> None:
     index.handle_event(Change("ADDED", elsewhere))
     about: dict[str, JSON] = {"kind": "Pod", "namespace": "evil", "uid": "pod-0-0"}
     index.handle_event(Change("ADDED", {**elsewhere, "involvedObject": about}))
-    newest = index.newest_pod(UID, 0)
+    newest = index.get_newest_pod(UID, 0)
     assert newest is not None
     assert (newest.warnings, index.told) == ((), [])
     # ... nor one that arrives before the pod does.
     index.handle_event(Change("ADDED", {**elsewhere, "involvedObject": {**about, "uid": "pod-1-0"}}))
     index.tell("ADDED", _pod(1))
-    newest = index.newest_pod(UID, 1)
+    newest = index.get_newest_pod(UID, 1)
     assert newest is not None
     assert newest.warnings == ()
 
@@ -241,35 +241,35 @@ def test_a_warning_of_another_namespace_affects_no_job() -> None:
 def test_pods_beyond_the_room_of_their_namespace_are_not_there(caplog: pytest.LogCaptureFixture) -> None:
     index = Index()
     index.tell("ADDED", _pod(0))
-    one = index.shares.get_used("team")
+    one = index.memory_limits.get_used("team")
     index.tell("DELETED", _pod(0))
     index.forget(UID)
     index.expect(UID, "team")
-    index.shares = MemoryLimits(per_namespace=3 * one, total=100 * one, guaranteed=0)
+    index.memory_limits = MemoryLimits(per_namespace=3 * one, total=100 * one, guaranteed=0)
     for node in range(4):
         index.tell("ADDED", _pod(node))
-    assert [known.pod.node for known in index.pods_of(UID)] == [0, 1, 2]
+    assert [known.pod.node for known in index.list_pods(UID)] == [0, 1, 2]
     assert [line for line in caplog.messages if "muster skips Pod team/vit-3-0" in line]
     index.tell("ADDED", _pod(0, namespace="other"))
-    assert index.shares.get_used("other") == one
+    assert index.memory_limits.get_used("other") == one
     # A pod that grows beyond the limit is removed like a deleted one; its record is kept only if there is room.
     index.tell("MODIFIED", _pod(0, message="x" * 1000))
-    assert index.newest_pod(UID, 0) is None
+    assert index.get_newest_pod(UID, 0) is None
     for node in range(4):
         index.tell("DELETED", _pod(node))
     index.forget(UID)
-    assert index.shares.get_used("team") == 0
+    assert index.memory_limits.get_used("team") == 0
 
 
 def test_a_pods_share_grows_with_what_is_warned_of_it() -> None:
     index = Index()
     index.tell("ADDED", _pod(0))
-    before = index.shares.get_used("team")
+    before = index.memory_limits.get_used("team")
     index.handle_event(_warning("pod-0-0", "x" * 5_000))
-    assert before < index.shares.get_used("team") < before + 5_000
+    assert before < index.memory_limits.get_used("team") < before + 5_000
     index.tell("DELETED", _pod(0))
     index.forget(UID)
-    assert index.shares.get_used("team") == 0
+    assert index.memory_limits.get_used("team") == 0
 
 
 def test_a_forgotten_job_leaves_nothing() -> None:
@@ -299,12 +299,12 @@ def test_the_index_agrees_with_the_api_server(steps: list[tuple[ChangeType, int,
         else:
             there.add((node, replacement))
             visited.add((node, replacement))
-    assert {(known.pod.node, known.pod.replacement) for known in index.pods_of(UID)} == there
+    assert {(known.pod.node, known.pod.replacement) for known in index.list_pods(UID)} == there
     for node in range(3):
         newest = max((replacement for at, replacement in there if at == node), default=None)
         for replacement in range(3):
             expected = PodIdentity(UID, node, replacement) if replacement == newest else None
             assert index.find(f"pod-{node}-{replacement}") == expected
-        assert index.highest_replacement(UID, node) == max(
+        assert index.get_highest_replacement_number(UID, node) == max(
             (replacement for at, replacement in visited if at == node), default=-1
         )

@@ -48,7 +48,7 @@ async def test_pods_of_a_job_are_rendered_one_after_the_other(tmp_path: Path) ->
         backend = _backend(client)
         async with measured_rounds() as rounds:
             await backend.apply(job, [CreateNode(node, 0) for node in range(NODES)])
-        assert len(backend.pods.pods_of(job.metadata.uid)) == NODES
+        assert len(backend.pods.list_pods(job.metadata.uid)) == NODES
     assert rounds.longest < rounds.total / 3
 
 
@@ -66,7 +66,7 @@ async def test_pods_that_wait_to_be_made_have_no_task_of_their_own(tmp_path: Pat
     async with api_client(app, tmp_path) as client:
         backend = _backend(client)
         await backend.apply(job, [CreateNode(node, 0) for node in range(nodes)])
-        assert len(backend.pods.pods_of(job.metadata.uid)) == nodes
+        assert len(backend.pods.list_pods(job.metadata.uid)) == nodes
     # the server and its connections use as many iterations as there are requests
     assert max(tasks) < 4 * MAX_CONCURRENT_CREATES
 

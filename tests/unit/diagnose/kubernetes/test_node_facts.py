@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from muster.backends.kubernetes.backend import whole_seconds
+from muster.backends.kubernetes.backend import round_seconds
 from muster.backends.kubernetes.job_state import DELETION_RETRY_SECONDS, MAX_BACKOFF_SECONDS, JobState, PodDeletion
 from muster.core.facts import ProcessFacts, ProcessState
 from muster.core.failure.problems import LOST_SECONDS
@@ -69,7 +69,7 @@ def test_a_missing_pod_was_deleted_or_has_ended() -> None:
 def test_a_refusal_is_of_one_generation_of_the_resource() -> None:
     job_state, problem = JobState(), Problem("InvalidPod", "spec.x: unknown field")
     job_state.record_refusal(4, problem)
-    assert (job_state.refusal(4), job_state.refusal(5)) == (problem, None)
+    assert (job_state.find_refusal(4), job_state.find_refusal(5)) == (problem, None)
 
 
 def test_the_longer_something_is_refused_the_rarer_it_is_asked_again() -> None:
@@ -140,7 +140,7 @@ def test_a_pod_tells_that_its_machine_does_not_answer(conditions: tuple[Conditio
 @pytest.mark.parametrize(("grace", "seconds"), [(0.0, 1), (0.2, 1), (2.0, 2), (2.5, 3)])
 def test_no_grace_is_ever_nought(grace: float, seconds: int) -> None:
     # with 0 the API server removes the pod while its processes still run
-    assert whole_seconds(grace) == seconds
+    assert round_seconds(grace) == seconds
 
 
 @pytest.mark.parametrize(
