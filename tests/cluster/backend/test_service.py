@@ -17,7 +17,7 @@ async def _give_address(world: World, pod: str, address: str) -> None:
 async def _until_addresses(operator: Operator, job: Job, count: int) -> None:
     """Wait until the operator knows the addresses of this many nodes."""
     while True:
-        newest = (operator.pods.newest_pod(job.metadata.uid, node) for node in range(job.spec.nodes))
+        newest = (operator.pods.get_newest_pod(job.metadata.uid, node) for node in range(job.spec.nodes))
         if sum(entry is not None and bool(entry.pod.ip) for entry in newest) == count:
             return
         await operator.until_changed()

@@ -93,7 +93,7 @@ def test_its_place_tells_its_content() -> None:
         ({}, "no file"),
         ({"../a": ""}, "is empty, `.` or `..`"),
         ({"/etc/a": ""}, "not the path of a file below"),
-        ({"a//b": ""}, "empty part"),
+        ({"a//b": ""}, "is empty, `.` or `..`"),
         ({"a\\..\\b": ""}, "a \\"),
         ({"a\nb": ""}, "invisible character"),
         ({"a" * 256: ""}, "255 bytes"),
