@@ -6,7 +6,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class PodIdentity:
-    """The job, node and replacement that a pod belongs to."""
+    """The job and the node that a pod belongs to, and its replacement number."""
 
     job_uid: str
     node: int
@@ -17,5 +17,5 @@ class PodDirectory(Protocol):
     """The pods that muster created."""
 
     def find(self, pod_uid: str) -> PodIdentity | None:
-        """Return the pod's job, node and replacement; None if the pod is unknown."""
+        """Return the pod's job, node and replacement number; None if the pod is unknown."""
         ...

@@ -136,7 +136,7 @@ class Routes:
                 with self._charge_cpu(authenticated_pod.pod):
                     self._check_leading()
                     self._record_report(body, authenticated_pod.pod_identity, procs, at)
-        return _make_json_response(_encode_answer(compute_heartbeat_seconds(self._store.count_agents())))
+        return _make_json_response(_encode_report_response(compute_heartbeat_seconds(self._store.count_agents())))
 
     def _record_report(self, body: bytes, pod_identity: PodIdentity, procs: int, at: float) -> None:
         try:
@@ -228,5 +228,5 @@ def _make_json_response(body: bytes) -> web.Response:
 
 
 @lru_cache(maxsize=16)
-def _encode_answer(heartbeat: float) -> bytes:
+def _encode_report_response(heartbeat: float) -> bytes:
     return wire.encode(ReportAnswer(heartbeat))

@@ -65,11 +65,11 @@ class _JobEntry:
 class RankStore:
     """Stores the newest facts about each agent of the registered jobs, and the newest command for it."""
 
-    def __init__(self, texts: MemoryLimits | None = None, sources: MemoryLimits | None = None) -> None:
-        self._texts = texts or MemoryLimits(per_namespace=48 * _MIB, total=144 * _MIB, guaranteed=_MIB)
-        self._sources = sources or MemoryLimits(per_namespace=16 * _MIB, total=48 * _MIB, guaranteed=_MIB)
+    def __init__(self, text_limits: MemoryLimits | None = None, source_limits: MemoryLimits | None = None) -> None:
+        self._text_limits = text_limits or MemoryLimits(per_namespace=48 * _MIB, total=144 * _MIB, guaranteed=_MIB)
+        self._source_limits = source_limits or MemoryLimits(per_namespace=16 * _MIB, total=48 * _MIB, guaranteed=_MIB)
         self._jobs: dict[str, _JobEntry] = {}
-        # The answer to each report depends on the number of agents.
+        # The heartbeat interval in the response to each report depends on the number of agents.
         self._agents = 0
 
     def register_job(self, shape: JobShape) -> None:
@@ -104,7 +104,7 @@ class RankStore:
         """Drop the reports and the command of the node's old pod, which a new pod replaces."""
         entry = self._jobs.get(job_uid)
         if entry is not None:
-            self._texts.release(_make_key(entry, node))
+            self._text_limits.release(_make_key(entry, node))
             self._release_source(entry, node)
             entry.remove_node(node)
 
@@ -136,7 +136,7 @@ class RankStore:
         check_report(report, entry.shape, at)
         node = entry.get_node(pod_identity.node)
         merged_facts = merge_report(node.agent, report, at)
-        if not self._texts.reserve(
+        if not self._text_limits.reserve(
             _make_key(entry, pod_identity.node), ObjectSize(entry.shape.namespace, measure_texts(merged_facts))
         ):
             merged_facts = drop_texts(merged_facts)
@@ -220,8 +220,8 @@ class RankStore:
         sha256 = command.source.sha256
         shared_source = entry.sources.get(sha256)
         if shared_source is None:
-            share = ObjectSize(entry.shape.namespace, len(command.source.archive))
-            if not self._sources.reserve(_make_source_key(entry, sha256), share):
+            size = ObjectSize(entry.shape.namespace, len(command.source.archive))
+            if not self._source_limits.reserve(_make_source_key(entry, sha256), size):
                 return None
             shared_source = entry.sources[sha256] = _SharedSource(command.source)
         shared_source.nodes.add(number)
@@ -244,16 +244,16 @@ class RankStore:
         shared_source.nodes.discard(number)
         if not shared_source.nodes:
             del entry.sources[source.sha256]
-            self._sources.release(_make_source_key(entry, source.sha256))
+            self._source_limits.release(_make_source_key(entry, source.sha256))
 
     def _release_all_sources(self, entry: _JobEntry) -> None:
         for sha256 in entry.sources:
-            self._sources.release(_make_source_key(entry, sha256))
+            self._source_limits.release(_make_source_key(entry, sha256))
         entry.sources.clear()
 
     def _release_texts(self, entry: _JobEntry) -> None:
         for node in entry.nodes:
-            self._texts.release(_make_key(entry, node))
+            self._text_limits.release(_make_key(entry, node))
 
     def _get_entry(self, job_uid: str) -> _JobEntry:
         entry = self._jobs.get(job_uid)

@@ -185,7 +185,7 @@ def start(attempt: int = 1, archive: str = "code") -> Command:
 
 
 def test_code_that_follows_other_code_counts_although_not_all_nodes_have_dropped_the_first() -> None:
-    store = RankStore(sources=MemoryLimits(per_namespace=10, total=10, guaranteed=1))
+    store = RankStore(source_limits=MemoryLimits(per_namespace=10, total=10, guaranteed=1))
     store.register_job(SHAPE)
     assert all(store.set_command(UID, node, start(1, "x")) for node in range(2))
     large = Command(1, UID, 2, CommandKind.START, source=EditedSource("b" * 64, "x" * 11))
@@ -214,7 +214,7 @@ def test_a_source_is_dropped_once_the_agent_has_begun_the_attempt() -> None:
 
 
 def test_sources_have_a_memory_limit_that_other_commands_do_not_need() -> None:
-    store = RankStore(sources=MemoryLimits(per_namespace=10, total=10, guaranteed=1))
+    store = RankStore(source_limits=MemoryLimits(per_namespace=10, total=10, guaranteed=1))
     for uid in ("a", "b"):
         store.register_job(replace(SHAPE, job_uid=uid))
 

@@ -103,7 +103,7 @@ class CollectorClient:
         return _decode(ReportAnswer, answer)
 
     def poll_command(self, after: Optional[Order], wait: int) -> Optional[Command]:
-        """Long-poll for a command above `after` for `wait` seconds. Returns None if there is none.
+        """Long-poll for a command that is later than `after`, for `wait` seconds. Returns None if there is none.
 
         Raises `CollectorUnavailable`.
         """

@@ -70,10 +70,10 @@ def start(
     streams: Optional[Tuple[int, int]],
     signal_mask: FrozenSet[int],
 ) -> ForkedChild:
-    """Run `command` in a process that the fork server at `path` forks. Call `block_signals` before.
+    """Run `command` in a process that the fork server at `path` forks. Call `block_signals` first.
 
     `streams` are as in `child.start`. `start` waits while the fork server still imports. Raises `ForkRefused`, and
-    `StartInterrupted` if a signal would have ended the command in the meantime.
+    `StartInterrupted` if a signal that would have ended the command arrives during the wait.
     """
     connection = _Connection()
     try:

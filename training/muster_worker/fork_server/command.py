@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _PYTHON = re.compile(r"(.*/)?python(\d+(\.\d+)*)?t?")
 
 OPTIONS = frozenset(("-u", "-O", "-OO", "-B", "-s", "-b", "-bb"))
-"""Python options that a rank's command may have: the fork server starts with the same ones."""
+"""Python options that a rank's command may have. The fork server starts with the options of the command."""
 
 
 class PythonCommand:

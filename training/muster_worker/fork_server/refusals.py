@@ -1,4 +1,4 @@
-"""Find out why the fork server can't fork a rank: how the rank would differ from a rank that starts normally."""
+"""Find out why the fork server can't fork a rank: the rank would differ from one that starts with fork and exec."""
 
 from __future__ import annotations
 

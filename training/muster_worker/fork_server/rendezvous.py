@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TORCHRUN = "torch.distributed.run"
 
 WAIT_SECONDS = 3.0
-"""The limit. After it torchrun connects itself, and reports what is wrong."""
+"""The longest wait. Afterwards torchrun connects by itself, and reports what is wrong."""
 
 RETRY_SECONDS = 0.01
 
@@ -35,7 +35,10 @@ def wait_for_store(arguments: Sequence[str], limit: float = WAIT_SECONDS) -> Non
 
 
 def find_store(arguments: Sequence[str]) -> Optional[Tuple[str, int]]:
-    """Return the address of the store that this torchrun connects to; None if it opens the store, or may use others."""
+    """Return the address of the store that this torchrun connects to.
+
+    Return None if it opens the store itself, or if a user has chosen another rendezvous.
+    """
     if _END_OF_OPTIONS not in arguments:
         return None
     own_arguments = list(arguments[: list(arguments).index(_END_OF_OPTIONS)])

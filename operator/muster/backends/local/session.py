@@ -62,7 +62,7 @@ class _Tokens:
     _members: dict[str, PodIdentity] = field(default_factory=dict)
 
     def find(self, pod_uid: str) -> PodIdentity | None:
-        """Return the node and the replacement that a token belongs to."""
+        """Return the node and the replacement number of the token's process."""
         return self._members.get(pod_uid)
 
     def write(self, node: int, replacement: int) -> None:

@@ -60,7 +60,7 @@ CONDITION_BYTES = 200
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 _NUMBER_COUNT = 2
-"""A pod's name ends with two numbers: its node and its replacement."""
+"""A pod's name ends with two numbers: its node and its replacement number."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def _find_owner(source: Object) -> Object:
 
 
 def _parse_name(name: str, job: str) -> tuple[int, int] | None:
-    """Return the node and the replacement in the name of a job's pod; None for other names."""
+    """Return the node and the replacement number in the name of a job's pod; None for other names."""
     numbers = name.rsplit("-", 2)[1:]
     if len(numbers) != _NUMBER_COUNT or not all(_NUMBER.fullmatch(number) for number in numbers):
         return None

@@ -160,14 +160,18 @@ async def test_only_names_of_the_job_s_own_code_are_read(name: str, tmp_path: Pa
 
 
 async def test_a_job_without_memory_for_its_code_waits_and_says_so(tmp_path: Path) -> None:
-    server, now, shares = ConfigMaps({NAME: stored()}), [T0], MemoryLimits(per_namespace=1000, total=20, guaranteed=0)
-    store, pods = RankStore(sources=shares), PodIndex(lambda _: None, lambda: now[0])
+    server, now, source_limits = (
+        ConfigMaps({NAME: stored()}),
+        [T0],
+        MemoryLimits(per_namespace=1000, total=20, guaranteed=0),
+    )
+    store, pods = RankStore(source_limits=source_limits), PodIndex(lambda _: None, lambda: now[0])
     store.register_job(JobShape(UID, 1, 2, T0))
     pods.expect(UID, "default")
     trainer = Container("trainer", "image:1", Running(T0))
     pods.add_created(PodView("digits-0-0", "default", "pod-0", UID, 0, 0, "Running", trainer), now[0])
     settings = PodSettings("cluster.local", "https://collector.muster-system.svc:8443", "muster-agent-0")
-    assert shares.reserve("the code of another job", ObjectSize("other", 10))
+    assert source_limits.reserve("the code of another job", ObjectSize("other", 10))
     created = {"creation_timestamp": format_timestamp_milliseconds(T0)}
     current = job(nodes=1).model_copy(update={"metadata": job().metadata.model_copy(update=created)})
     async with api_client(app_of(server), tmp_path) as client:
@@ -175,7 +179,7 @@ async def test_a_job_without_memory_for_its_code_waits_and_says_so(tmp_path: Pat
         sending = SendCommand((0,), start(SHA256))
         await backend.apply(current, [sending])
         assert (await backend.observe(current)).problem == NO_MEMORY
-        shares.release("the code of another job")
+        source_limits.release("the code of another job")
         now[0] += SOURCE_SECONDS
         await backend.apply(current, [sending])
         assert (await backend.observe(current)).problem is None
