@@ -11,7 +11,7 @@ from pathlib import Path
 
 import cluster.suite
 from conftest import ON_GPUS
-from muster.backends.local.devices import machine_gpus
+from muster.backends.local.devices import find_machine_gpus
 from muster_dev import check
 from problems import Problem, close
 from side_by_side import TESTS, Part, run
@@ -59,7 +59,7 @@ def run_long(arguments: Sequence[str]) -> list[Problem]:
 
 def run_gpu(arguments: Sequence[str]) -> list[Problem]:
     """Run the tests that need a GPU, on a machine that has one."""
-    gpus = machine_gpus(os.environ, Path("/dev"))
+    gpus = find_machine_gpus(os.environ, Path("/dev"))
     if not gpus:
         return [Problem("GPUs", ("this machine has no /dev/nvidia0, or CUDA_VISIBLE_DEVICES is empty",))]
     os.environ[ON_GPUS] = "yes"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from fakes.agent_collector import FakeCollector
-from muster.backends.local.hosts import hosts_file
+from muster.backends.local.hosts import render_hosts_file
 from muster.collector.trust.attempt_credentials import SEED_BYTES, derive_credentials, derive_ping_key
 from muster.core.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.peers import select_peers
@@ -226,7 +226,7 @@ class AgentWorld:
     def _get_hosts_file(self) -> Path:
         assert self.plan is not None
         path = self.short / "hosts"
-        path.write_text(hosts_file(JOB, self.plan.job, self.plan.nodes, "127.0.0.1 localhost\n"))
+        path.write_text(render_hosts_file(JOB, self.plan.job, self.plan.nodes, "127.0.0.1 localhost\n"))
         return path
 
     def log_path(self, node: int) -> Path:

@@ -179,7 +179,7 @@ class Replica:
 
     def _make_dependencies(self, trust: TrustManager, collector: Collector, aws: Aws) -> LeaderDependencies:
         options, config = self.options, self.options.config
-        client = self.client.restricted_by(self.election.holds_lease)
+        client = self.client.restrict_changes(self.election.holds_lease)
         pod_settings = PodSettings(
             cluster_domain=options.cluster_domain,
             collector_url=self._collector_url,

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 
 from muster.clients.kubernetes.client import Client
-from muster.clients.kubernetes.lease import new_identity
+from muster.clients.kubernetes.lease import make_identity
 from muster.controller.health import open_listening_socket
 from muster.controller.leader.election import LeaderElection
 from muster.controller.leader.elector import ElectorOptions
@@ -34,7 +34,7 @@ def serve(options: OperatorOptions) -> None:
     Call it before the process has threads, because it forks. Raises `NoCluster`, `StartupError`, `OSError` if a port is
     in use, and an `ExceptionGroup` if a component fails.
     """
-    identity = new_identity()
+    identity = make_identity()
     elector = ElectorOptions(options.names.namespace, options.names.lease, identity)
     with run_elector_process(open_listening_socket(options.host, options.health_port), elector) as election:
         asyncio.run(_serve(options, identity, election))

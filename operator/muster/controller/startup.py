@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import TypeVar
 
-from muster.clients.kubernetes.backoff import backoff_seconds
+from muster.clients.kubernetes.backoff import compute_backoff_seconds
 from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import EVENTS, JOBS, NODES, PODS, Kind
@@ -42,7 +42,7 @@ async def run_with_retries(action: str, work: Callable[[], Awaitable[T]], jitter
                 raise StartupError(f"{action}: the API server denies it: {error.message}") from error
             if error.is_not_found or error.is_refusal:
                 raise
-            seconds = backoff_seconds(failures, error, jitter())
+            seconds = compute_backoff_seconds(failures, error, jitter())
             _log.warning("%s: %s; retry in %.1f s", action, error, seconds)
         failures += 1
         await asyncio.sleep(seconds)

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
-from muster.clients.kubernetes.backoff import backoff_seconds
+from muster.clients.kubernetes.backoff import compute_backoff_seconds
 
 STABLE_SECONDS = 60.0
 """If the task runs this long, its failures are counted from zero again."""
@@ -29,7 +29,7 @@ async def supervise(
             return await work()
         except Exception:  # noqa: BLE001 - any bug; the operator must keep running
             failures = 0 if monotonic() - started_at > STABLE_SECONDS else failures
-            seconds = backoff_seconds(failures, None, jitter())
+            seconds = compute_backoff_seconds(failures, None, jitter())
             _log.exception("%s failed because of a bug in muster; restart in %.1f s", name, seconds)
         failures += 1
         await asyncio.sleep(seconds)

@@ -13,7 +13,7 @@ from muster.api.spec.sagemaker.block import get_sagemaker_block
 from muster.api.spec.sagemaker.launch import get_rank_instance_type
 from muster.api.timestamps import parse_timestamp
 from muster.backends.local.folders import Folders, link_channels
-from muster.backends.local.hosts import hosts_file
+from muster.backends.local.hosts import render_hosts_file
 from muster.backends.local.layout import RunLayout, make_folders
 from muster.backends.local.process_tree import kill_marked
 from muster.backends.local.processes import AgentProcesses, OnLine
@@ -23,7 +23,7 @@ from muster.backends.local.toolkit.host import (
     CodeFile,
     Training,
     TrainingPlaces,
-    host_environment,
+    build_host_environment,
     make_hosts,
 )
 from muster.backends.local.toolkit.metrics import OutputMetrics
@@ -113,7 +113,7 @@ async def open_toolkit(
         layout=layout,
         hosts=run.training.hosts,
         python=run.python,
-        environment=host_environment(run.training, TrainingPlaces(layout.private), run.machine.environment),
+        environment=build_host_environment(run.training, TrainingPlaces(layout.private), run.machine.environment),
         processes=processes,
         agents=lambda: _group_by_node(log.list_agents()),
         read_metrics=metrics.of,
@@ -131,7 +131,9 @@ def _create_folders(run: ToolkitRun) -> None:
     metadata, nodes, layout = run.job.metadata, run.job.spec.nodes, run.layout
     make_folders(layout, nodes, run.folders.checkpoints)
     link_channels(layout, nodes, run.folders)
-    make_hosts(run.training, layout, hosts_file(metadata.uid, metadata.name, nodes, run.machine.hosts), run.python)
+    make_hosts(
+        run.training, layout, render_hosts_file(metadata.uid, metadata.name, nodes, run.machine.hosts), run.python
+    )
 
 
 def _build_rank_group(job: Job) -> RankGroup:

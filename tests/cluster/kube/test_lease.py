@@ -9,7 +9,7 @@ from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Fate, Lose
 from muster.api.document import JSON
 from muster.api.json_fields import read_mapping
 from muster.clients.kubernetes.client import Client
-from muster.clients.kubernetes.lease import LeaderElector, new_identity
+from muster.clients.kubernetes.lease import LeaderElector, make_identity
 from muster.objects.kubernetes.kinds import LEASES
 
 NAME = "muster-operator"
@@ -204,7 +204,7 @@ async def test_work_that_ends_gives_the_lease_back(client: Client, namespace: st
     async def fail(leader_term: int) -> None:
         raise RuntimeError(f"term {leader_term} went wrong")
 
-    leader_elector = LeaderElector(client, namespace, NAME, new_identity())
+    leader_elector = LeaderElector(client, namespace, NAME, make_identity())
     with pytest.raises(RuntimeError, match="went wrong"):
         await leader_elector.run(fail)
     assert (await spec(client, namespace))["holderIdentity"] == ""

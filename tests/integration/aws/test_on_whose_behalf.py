@@ -17,7 +17,7 @@ from muster.api.status.status import Status
 from muster.api.validation.validate import validate
 from muster.backends.sagemaker.backend import SageMakerBackend
 from muster.backends.sagemaker.log_follower import LogFollower
-from muster.backends.sagemaker.targets import spec_location
+from muster.backends.sagemaker.targets import get_spec_location
 from muster.backends.sagemaker.withdrawal import Withdrawal
 from muster.clients.aws.client import Aws
 from muster.clients.aws.job_logs import JobLogs
@@ -75,9 +75,9 @@ async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones
 ) -> None:
     service.callers.demanded[ROLE] = frozenset({"muster/team-a"})
     for theirs in (job("team-a"), job("team-b")):
-        await backend.observe(theirs, Status(), spec_location(theirs), has_finalizer=True)
+        await backend.observe(theirs, Status(), get_spec_location(theirs), has_finalizer=True)
         await backend.create(theirs, CreateTrainingJob(1), Withdrawal())
-        await backend.stop(theirs.metadata, build_training_job_name(theirs.metadata, 1), spec_location(theirs))
+        await backend.stop(theirs.metadata, build_training_job_name(theirs.metadata, 1), get_spec_location(theirs))
     assert {call.request.get("ExternalId") for call in service.list_calls("AssumeRole")} == {
         "muster/team-a",
         "muster/team-b",
@@ -86,6 +86,6 @@ async def test_a_namespace_assumes_a_role_with_its_own_name_and_on_no_other_ones
     asked = [call.request["TrainingJobName"] for call in service.list_calls("CreateTrainingJob")]
     assert asked == [build_training_job_name(job("team-a").metadata, 1)]
     assert [call.request["TrainingJobName"] for call in service.list_calls("StopTrainingJob")] == asked
-    facts = await backend.observe(theirs, Status(), spec_location(theirs), has_finalizer=True)
+    facts = await backend.observe(theirs, Status(), get_spec_location(theirs), has_finalizer=True)
     assert facts.request_failure is not None
     assert "external id muster/team-b" in facts.request_failure.problem.message

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from integration.run.muster_run import end_all, run, write_job
-from muster.backends.local.devices import VISIBLE_DEVICES, machine_gpus
+from muster.backends.local.devices import VISIBLE_DEVICES, find_machine_gpus
 
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 
@@ -63,7 +63,7 @@ def ran(folder: Path, device: str, gpus: Sequence[str], nodes: int = 1) -> Ran:
 
 def gpus_of(device: str) -> tuple[str, ...]:
     """Return all GPUs of this machine."""
-    return machine_gpus(os.environ, Path("/dev")) if device == "cuda" else NAMED
+    return find_machine_gpus(os.environ, Path("/dev")) if device == "cuda" else NAMED
 
 
 @pytest.mark.parametrize(("device", "how_many"), DEVICES)

@@ -11,7 +11,7 @@ from muster.api.spec.job import Job
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses, AgentStart
 from muster.backends.local.stop_request import merge_stop_request
-from muster.backends.local.storage import code_folder
+from muster.backends.local.storage import get_code_folder
 from muster.collector.store import RankStore
 from muster.collector.trust.attempt_credentials import add_credentials
 from muster.core.actions import (
@@ -63,7 +63,7 @@ class LocalBackend:
 
     async def observe(self, job: Job) -> JobFacts:
         """Observe the job's nodes."""
-        nodes = tuple(self._node(job, node) for node in range(count_nodes_with_spares(job)))
+        nodes = tuple(self._build_node(job, node) for node in range(count_nodes_with_spares(job)))
         return JobFacts(self._created_at, nodes, self.heartbeat_seconds, self._stop)
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:  # noqa: ARG002 - a local run has one job
@@ -81,7 +81,7 @@ class LocalBackend:
                 case _:
                     assert_never(action)
 
-    def _node(self, job: Job, node: int) -> NodeFacts:
+    def _build_node(self, job: Job, node: int) -> NodeFacts:
         sent_command = self._sent_commands.get(node)
         return NodeFacts(
             node=node,
@@ -102,10 +102,10 @@ class LocalBackend:
             AgentStart(
                 node=action.node,
                 replacement=action.replacement,
-                arguments=agent_command(sys.executable, self.layout, action, self.job),
+                arguments=build_agent_command(sys.executable, self.layout, action, self.job),
                 environment=self.environments[action.node],
                 log=self.layout.node(action.node).log,
-                folder=code_folder(self.layout) if self.job.spec.source is not None else None,
+                folder=get_code_folder(self.layout) if self.job.spec.source is not None else None,
             )
         )
 
@@ -118,7 +118,7 @@ class LocalBackend:
             self.store.set_command(self.job.metadata.uid, node, command)
 
 
-def agent_command(python: str, layout: RunLayout, action: CreateNode, job: Job) -> tuple[str, ...]:
+def build_agent_command(python: str, layout: RunLayout, action: CreateNode, job: Job) -> tuple[str, ...]:
     """Return the command line of a node's agent; `{lifeline}` stands for a descriptor that is opened later."""
     node = layout.node(action.node)
     return (

@@ -12,7 +12,7 @@ from muster.render.procs_per_node import choose_procs_per_node
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
-def machine_gpus(environment: Mapping[str, str], devices: Path) -> tuple[str, ...]:
+def find_machine_gpus(environment: Mapping[str, str], devices: Path) -> tuple[str, ...]:
     """Return the GPUs that `environment` makes visible, as CUDA names them. `devices` is the folder of device files."""
     visible = environment.get(VISIBLE_DEVICES)
     if visible is not None:
@@ -24,7 +24,7 @@ def machine_gpus(environment: Mapping[str, str], devices: Path) -> tuple[str, ..
     return tuple(str(index) for index in range(count))
 
 
-def with_procs(job: Job, gpus: int) -> Job:
+def resolve_local_procs_per_node(job: Job, gpus: int) -> Job:
     """Resolve `procsPerNode: Auto`: the machine's GPUs divided by the nodes, at least 1."""
     procs = choose_procs_per_node(job, gpus // job.spec.max_nodes)
     return job.model_copy(update={"spec": job.spec.model_copy(update={"procs_per_node": procs})})

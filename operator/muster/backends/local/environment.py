@@ -46,7 +46,7 @@ class PythonHome:
     has_torch: bool
 
 
-def with_python(environment: Mapping[str, str], home: PythonHome) -> Mapping[str, str] | None:
+def put_python_on_path(environment: Mapping[str, str], home: PythonHome) -> Mapping[str, str] | None:
     """Put muster's Python first on PATH, or return None to keep the user's `python`.
 
     Only if no environment is active, and muster is installed in a virtual environment that has torch.
@@ -65,7 +65,7 @@ class MissingVariable(Exception):
     """The user's environment lacks a variable that the job needs; the message says what to do."""
 
 
-def with_variables(job: Job, environment: Mapping[str, str]) -> Job:
+def resolve_variables(job: Job, environment: Mapping[str, str]) -> Job:
     """Resolve `valueFrom` from the user's environment. Raises `MissingVariable`.
 
     Secrets and ConfigMaps exist only in a cluster. Optional variables may be missing.
@@ -92,7 +92,7 @@ def _resolve(variable: EnvVar, index: int, environment: Mapping[str, str]) -> En
     )
 
 
-def node_environment(
+def build_agent_environment(
     inherited: Mapping[str, str], job: Job, world: int, gpus: tuple[str, ...], cores: int
 ) -> dict[str, str]:
     """Return the environment of a node's agent and its ranks. The job's own variables override the others."""

@@ -37,7 +37,7 @@ def find_folders(job: Job, overrides: Mapping[str, Path], checkpoint: Path | Non
     channels = {}
     for index, channel in enumerate(job.spec.inputs):
         if channel.name in overrides:
-            channels[channel.name] = _existing(
+            channels[channel.name] = _check_folder_exists(
                 overrides[channel.name], f"--input {channel.name}", "give a folder that exists"
             )
             continue
@@ -48,8 +48,8 @@ def find_folders(job: Job, overrides: Mapping[str, Path], checkpoint: Path | Non
             )
         field = f"spec.inputs[{index}].volume.hostPath.path"
         hint = f"create it, or read from another folder with --input {channel.name}=DIR"
-        channels[channel.name] = _existing(Path(channel.volume.host_path.path), field, hint)
-    return Folders(channels, checkpoint if checkpoint is not None else _checkpoints_of(job))
+        channels[channel.name] = _check_folder_exists(Path(channel.volume.host_path.path), field, hint)
+    return Folders(channels, checkpoint if checkpoint is not None else _get_checkpoint_folder(job))
 
 
 def link_channels(layout: RunLayout, nodes: int, folders: Folders) -> None:
@@ -61,18 +61,18 @@ def link_channels(layout: RunLayout, nodes: int, folders: Folders) -> None:
             link_folder(layout.node(node).channels / name, node_folders[node])
 
 
-def _checkpoints_of(job: Job) -> Path | None:
+def _get_checkpoint_folder(job: Job) -> Path | None:
     checkpoint = job.spec.checkpoint
     if checkpoint is None or checkpoint.volume is None or checkpoint.volume.host_path is None:
         return None
     # use a cluster's path only if it exists; never create it on this machine
     field = "spec.checkpoint.volume.hostPath.path"
-    return _existing(
+    return _check_folder_exists(
         Path(checkpoint.volume.host_path.path), field, "create it, or use another folder with --checkpoint DIR"
     )
 
 
-def _existing(folder: Path, field: str, hint: str) -> Path:
+def _check_folder_exists(folder: Path, field: str, hint: str) -> Path:
     if folder.is_dir():
         return folder
     result = "is not a folder" if folder.exists() else "does not exist"

@@ -9,7 +9,7 @@ import hashlib
 from ipaddress import IPv4Address
 
 
-def node_address(uid: str, node: int) -> str:
+def derive_node_address(uid: str, node: int) -> str:
     """Return 127.a.b.(node + 1), with a and b from the run's uid; never in 127.0.0.0/16, which other services use."""
     digest = hashlib.sha256(uid.encode("utf-8")).digest()
     second = 1 + digest[0] % 200
@@ -17,7 +17,7 @@ def node_address(uid: str, node: int) -> str:
     return str(IPv4Address(base + node + 1))
 
 
-def hosts_file(uid: str, job: str, nodes: int, machine: str) -> str:
+def render_hosts_file(uid: str, job: str, nodes: int, machine: str) -> str:
     """Return a hosts file with SageMaker's names (algo-1, ...), the nodes' own names, and the entries in `machine`."""
-    lines = [f"{node_address(uid, node)} algo-{node + 1} {job}-{node}" for node in range(nodes)]
+    lines = [f"{derive_node_address(uid, node)} algo-{node + 1} {job}-{node}" for node in range(nodes)]
     return "\n".join([*lines, machine.rstrip("\n"), ""])

@@ -9,11 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def descendants(pid: int) -> tuple[int, ...]:
+def list_descendants(pid: int) -> tuple[int, ...]:
     """Return the ids of all descendants of `pid`, children before grandchildren. Skips processes that end meanwhile."""
-    result = list(_children(pid))
+    result = list(_list_children(pid))
     for child in result:
-        result.extend(_children(child))  # the loop also visits the added ones
+        result.extend(_list_children(child))  # the loop also visits the added ones
     return tuple(result)
 
 
@@ -25,7 +25,7 @@ def kill_tree(pid: int) -> None:
     """
     _send(pid, signal.SIGSTOP)
     killed: set[int] = set()
-    while remaining := set(descendants(pid)) - killed:
+    while remaining := set(list_descendants(pid)) - killed:
         for process in remaining:
             _send(process, signal.SIGKILL)
         killed |= remaining
@@ -38,13 +38,13 @@ def kill_marked(mark: bytes) -> None:
     This also finds processes whose parents have ended.
     """
     killed: set[int] = set()
-    while remaining := set(_processes_with(mark)) - killed:
+    while remaining := set(_list_processes_with(mark)) - killed:
         for process in remaining:
             _send(process, signal.SIGKILL)
         killed |= remaining
 
 
-def _processes_with(mark: bytes) -> Iterator[int]:
+def _list_processes_with(mark: bytes) -> Iterator[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):  # it has ended, or belongs to another user
@@ -52,7 +52,7 @@ def _processes_with(mark: bytes) -> Iterator[int]:
                     yield int(entry.name)
 
 
-def _children(pid: int) -> tuple[int, ...]:
+def _list_children(pid: int) -> tuple[int, ...]:
     children: list[int] = []
     try:
         tasks = list(Path(f"/proc/{pid}/task").iterdir())

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from muster.api.spec.job import Job
 from muster.backends.local.backend import LocalBackend
 from muster.backends.local.devices import split_gpus
-from muster.backends.local.environment import node_environment
+from muster.backends.local.environment import build_agent_environment
 from muster.backends.local.folders import Folders, link_channels
-from muster.backends.local.hosts import hosts_file
+from muster.backends.local.hosts import render_hosts_file
 from muster.backends.local.layout import RunLayout, make_folders
 from muster.backends.local.process_tree import kill_marked
 from muster.backends.local.processes import AgentProcesses, OnLine
@@ -136,7 +136,9 @@ def _backend(machine: Machine, processes: AgentProcesses, store: RankStore, toke
     return LocalBackend(
         job=job,
         layout=tokens.layout,
-        environments=[node_environment(machine.environment, job, world, gpus, machine.cores) for gpus in node_gpus],
+        environments=[
+            build_agent_environment(machine.environment, job, world, gpus, machine.cores) for gpus in node_gpus
+        ],
         processes=processes,
         store=store,
         write_token=tokens.write,
@@ -153,5 +155,5 @@ def _write_files(job: Job, layout: RunLayout, machine: Machine, url: str, author
     # Nodes on one machine can't be cut off from each other.
     plan = replace(render_plan(job, url, authority), fence_seconds=0.0)
     layout.plan.write_bytes(wire.encode(plan))
-    text = hosts_file(job.metadata.uid, job.metadata.name, count_nodes_with_spares(job), machine.hosts)
+    text = render_hosts_file(job.metadata.uid, job.metadata.name, count_nodes_with_spares(job), machine.hosts)
     layout.hosts.write_text(text, encoding="utf-8", errors="surrogateescape")

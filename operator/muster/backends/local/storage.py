@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 
-def local_plan(job: Job, overrides: Collection[str]) -> StoragePlan | None:
+def make_local_plan(job: Job, overrides: Collection[str]) -> StoragePlan | None:
     """Return the plan of downloads and uploads, without the channels in `overrides`; None if there is nothing to do."""
     plan = make_storage_plan(job)
     if plan is None:
@@ -34,14 +34,14 @@ def local_plan(job: Job, overrides: Collection[str]) -> StoragePlan | None:
     return plan if plan.uses_s3 or plan.code is not None else None
 
 
-def without_downloaded_channels(job: Job, plan: StoragePlan | None) -> Job:
+def drop_downloaded_channels(job: Job, plan: StoragePlan | None) -> Job:
     """Return the job without the channels that `plan` downloads: the other channels must be on this machine."""
     fetched = {channel.name for channel in plan.channels} if plan is not None else set()
     inputs = tuple(channel for channel in job.spec.inputs if channel.name not in fetched)
     return job.model_copy(update={"spec": job.spec.model_copy(update={"inputs": inputs})})
 
 
-def code_folder(layout: RunLayout) -> Path:
+def get_code_folder(layout: RunLayout) -> Path:
     """Return the folder of the job's code."""
     return layout.folder / "code"
 
@@ -51,7 +51,7 @@ def download_inputs(plan: StoragePlan, layout: RunLayout, report: Callable[[str]
 
     Raises `StorageError`; `ModuleNotFoundError` if boto3 is needed and missing.
     """
-    dependencies, shared = _dependencies(report), _shared_folders(layout)
+    dependencies, shared = _make_dependencies(report), _make_shared_folders(layout)
     if not plan.uses_s3:
         if plan.code is not None:
             download_code(plan.code, shared.code, None, dependencies)
@@ -65,20 +65,22 @@ def download_inputs(plan: StoragePlan, layout: RunLayout, report: Callable[[str]
         download_node(
             StoragePlan(plan.job, plan.nodes, channels=sharded),
             node,
-            make_node_folders(_sharded_folder(layout, node)),
+            make_node_folders(_get_sharded_folder(layout, node)),
             None,
             dependencies,
         )
 
 
-def downloaded_folders(plan: StoragePlan | None, layout: RunLayout) -> dict[str, tuple[Path, ...]]:
+def list_downloaded_folders(plan: StoragePlan | None, layout: RunLayout) -> dict[str, tuple[Path, ...]]:
     """Return the folders of each channel that `plan` downloads, one for each node."""
     if plan is None:
         return {}
     return {
         channel.name: tuple(
             (
-                make_node_folders(_sharded_folder(layout, node)) if channel.is_sharded else _shared_folders(layout)
+                make_node_folders(_get_sharded_folder(layout, node))
+                if channel.is_sharded
+                else _make_shared_folders(layout)
             ).channels
             / channel.name
             for node in range(plan.nodes)
@@ -97,7 +99,7 @@ def sync(plan: StoragePlan | None, layout: RunLayout, report: Callable[[str], ob
     from muster.storage.sync_server import serve_sync
 
     reader, writer = os.pipe()
-    node_sync = NodeSync(plan, _shared_folders(layout), _dependencies(report))
+    node_sync = NodeSync(plan, _make_shared_folders(layout), _make_dependencies(report))
     thread = Thread(target=serve_sync, args=(node_sync, layout.sync, reader), name="sync", daemon=True)
     thread.start()
     try:
@@ -108,22 +110,22 @@ def sync(plan: StoragePlan | None, layout: RunLayout, report: Callable[[str], ob
         os.close(reader)
 
 
-def _shared_folders(layout: RunLayout) -> NodeFolders:
+def _make_shared_folders(layout: RunLayout) -> NodeFolders:
     return NodeFolders(
         channels=layout.folder / "input",
         checkpoints=layout.checkpoints,
         model=layout.model,
         output=layout.output,
-        code=code_folder(layout),
+        code=get_code_folder(layout),
         records=layout.folder / ".fetched",
     )
 
 
-def _sharded_folder(layout: RunLayout, node: int) -> Path:
+def _get_sharded_folder(layout: RunLayout, node: int) -> Path:
     return layout.folder / "shards" / str(node)
 
 
-def _dependencies(report: Callable[[str], object]) -> StorageDependencies:
+def _make_dependencies(report: Callable[[str], object]) -> StorageDependencies:
     @cache
     def client() -> S3Client:
         from muster.storage.s3.bucket import make_s3_client

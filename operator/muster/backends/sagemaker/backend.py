@@ -14,10 +14,10 @@ from muster.backends.sagemaker.orphans import Orphans
 from muster.backends.sagemaker.rank_reports import LogSource, RankReports
 from muster.backends.sagemaker.targets import (
     Target,
+    find_target,
     get_aws_accesses,
-    remaining_training_jobs,
-    spec_location,
-    target_of,
+    get_spec_location,
+    list_remaining_training_jobs,
 )
 from muster.backends.sagemaker.training_job_actions import Requests, TrainingJobActions
 from muster.backends.sagemaker.training_job_search import TrainingJobSearch
@@ -92,7 +92,7 @@ class SageMakerBackend:
         if attempt is not None and job_state.is_request_refused(metadata.generation):
             job_state.stop_watching()
         elif attempt is not None and (has_finalizer or previous.final_condition is None):
-            observed = await self._watcher.observe(job_state, self._target(metadata, previous, attempt, location))
+            observed = await self._watcher.observe(job_state, self._find_target(metadata, previous, attempt, location))
         elif attempt is None and has_finalizer and not job_state.none_running:
             observed = await self._unrecorded.observe(
                 job_state, metadata, get_aws_accesses(metadata, previous, location)
@@ -106,12 +106,12 @@ class SageMakerBackend:
         if job_state.generation != job.metadata.generation:
             job_state.request_failure, job_state.generation = None, job.metadata.generation
         return replace(
-            self._facts(metadata, previous, spec_location(job), job_state, observed),
+            self._build_facts(metadata, previous, get_spec_location(job), job_state, observed),
             unrecorded_attempt=result,
             warnings=make_training_warnings(job),
             has_finalizer=has_finalizer,
             agents=() if attempt is None else self.rank_reports.agents(uid, attempt),
-            remaining_names=remaining_training_jobs(metadata, previous, job_state.deleted),
+            remaining_names=list_remaining_training_jobs(metadata, previous, job_state.deleted),
             has_all_reports=attempt is None or self._are_logs_read(uid, attempt, job_state, observed.training),
         )
 
@@ -129,7 +129,7 @@ class SageMakerBackend:
         aws_accesses = get_aws_accesses(metadata, previous, location)
         if record is not None and job_state.unrecorded is None:
             observed = await self._watcher.observe(
-                job_state, self._target(metadata, previous, record.attempt, location)
+                job_state, self._find_target(metadata, previous, record.attempt, location)
             )
         is_over = observed.observation_failure is None and (observed.training is None or observed.training.is_over)
         if (
@@ -139,7 +139,7 @@ class SageMakerBackend:
         ):
             unrecorded = await self._unrecorded.observe(job_state, metadata, aws_accesses)
             observed = observed if job_state.unrecorded is None else unrecorded
-        return replace(self._facts(metadata, previous, location, job_state, observed), has_finalizer=True)
+        return replace(self._build_facts(metadata, previous, location, job_state, observed), has_finalizer=True)
 
     def record_hold(self, job_uid: str) -> None:
         """Record that the resource has the finalizer. No training job runs yet, unless one is watched."""
@@ -173,7 +173,7 @@ class SageMakerBackend:
         """Delete a training job that is over."""
         await self._actions.delete(self._get_job_state(metadata.uid), metadata, action.name, location)
 
-    def _facts(
+    def _build_facts(
         self,
         metadata: Metadata,
         previous: Status,
@@ -207,10 +207,10 @@ class SageMakerBackend:
     def _get_job_state(self, uid: str) -> JobState:
         return self._job_states.setdefault(uid, JobState())
 
-    def _target(self, metadata: Metadata, previous: Status, attempt: int, location: Location) -> Target:
+    def _find_target(self, metadata: Metadata, previous: Status, attempt: int, location: Location) -> Target:
         record = get_sagemaker_status(previous)
         requested_at = 0.0 if record is None or record.arn is not None else parse_timestamp(record.tried_at)
-        return target_of(metadata, previous, attempt, location, self._unrecorded.may_appear_until(requested_at))
+        return find_target(metadata, previous, attempt, location, self._unrecorded.may_appear_until(requested_at))
 
     def _follow_logs(self, job: Job, attempt: int | None, observed: ObservedTrainingJob) -> None:
         training, aws_access = observed.training, observed.aws_access

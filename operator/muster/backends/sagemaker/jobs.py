@@ -16,7 +16,7 @@ from muster.api.timestamps import format_timestamp
 from muster.backends.base import REQUEUE_SECONDS, JobResource, Requeue, ResourceWriter
 from muster.backends.sagemaker.backend import SageMakerBackend
 from muster.backends.sagemaker.decisions import TrainingDecisions
-from muster.backends.sagemaker.targets import spec_location
+from muster.backends.sagemaker.targets import get_spec_location
 from muster.backends.sagemaker.withdrawal import Withdrawal
 from muster.core.actions import DeleteResource
 from muster.core.problem import Problem
@@ -80,7 +80,7 @@ class SageMakerJobs:
             uid=resource.uid,
             creation_timestamp=format_timestamp(resource.created_at),
         )
-        facts = await self.backend.observe_deleted(metadata, previous, self._where(resource))
+        facts = await self.backend.observe_deleted(metadata, previous, self._get_spec_location(resource))
         decision = decide_deletion(resource.uid, previous, facts, resource.deleted_at or now, now)
         await writer.write(build_deletion_status(metadata, previous, facts, decision, resource.generation, now))
         match decision:
@@ -100,7 +100,7 @@ class SageMakerJobs:
             case _:
                 return Requeue(decision.until, is_over=False)
 
-    def _where(self, resource: JobResource) -> Location:
+    def _get_spec_location(self, resource: JobResource) -> Location:
         """Return the location in the spec, for a status without a location."""
         if isinstance(resource.job, InvalidResource):
             return Location(self.default_region)
@@ -109,7 +109,7 @@ class SageMakerJobs:
             self.admit(resource.job)
         except InvalidResource:
             return Location(self.default_region)
-        location = spec_location(resource.job)
+        location = get_spec_location(resource.job)
         return Location(location.region or self.default_region, location.assume_role_arn)
 
 
@@ -124,7 +124,7 @@ class TrainingJobBackend:
 
     async def observe(self, job: Job, previous: Status) -> TrainingFacts:
         facts = await self.jobs.backend.observe(
-            job, previous, self._where(job), has_finalizer=self.resource.has_finalizer
+            job, previous, self._get_spec_location(job), has_finalizer=self.resource.has_finalizer
         )
         if self.resource.restart_request is not None:
             facts = replace(facts, warnings=(*facts.warnings, NO_RESTART_REQUESTS))
@@ -147,7 +147,7 @@ class TrainingJobBackend:
                     await self.writer.add_finalizer(TRAINING_JOB_FINALIZER)
                     backend.record_hold(job.metadata.uid)
                 case RemoveTrainingFinalizer():
-                    if await backend.is_over(job.metadata, previous, self._where(job)):
+                    if await backend.is_over(job.metadata, previous, self._get_spec_location(job)):
                         await self.writer.remove_finalizer(TRAINING_JOB_FINALIZER)
                 case CreateTrainingJob():
                     withdrawal = Withdrawal()
@@ -157,7 +157,7 @@ class TrainingJobBackend:
                     name = build_training_job_name(job.metadata, action.attempt)
                     await backend.stop(job.metadata, name, action.location)
                 case DeleteTrainingJob():
-                    record, location = get_sagemaker_status(previous), spec_location(job)
+                    record, location = get_sagemaker_status(previous), get_spec_location(job)
                     location = location if record is None else Location(record.region, record.assume_role_arn)
                     await backend.delete(job.metadata, action, location)
                 case DeleteResource():
@@ -165,9 +165,9 @@ class TrainingJobBackend:
                 case _:
                     assert_never(action)
 
-    def _where(self, job: Job) -> Location:
+    def _get_spec_location(self, job: Job) -> Location:
         """Return the location in the spec, without a role that the namespace may not use: the spec may have changed."""
-        location = spec_location(job)
+        location = get_spec_location(job)
         if location.assume_role_arn is None:
             return location
         try:

@@ -76,13 +76,13 @@ class LogFollower:
         if entry is not None and entry.source.name == source.name:
             entry.wake = wake
             if source.is_over and entry.over_since is None:
-                entry.over_since = _now()
+                entry.over_since = _get_now()
                 entry.changed.set()
             entry.source = source
             return
         self.forget(uid)
         followed_log = _FollowedLog(source, wake, RankLog(rank_group_of(source)))
-        followed_log.over_since = _now() if source.is_over else None
+        followed_log.over_since = _get_now() if source.is_over else None
         followed_log.task = asyncio.create_task(self._read(followed_log), name=f"logs of {source.name}")
         self._followed[uid] = followed_log
 
@@ -140,7 +140,7 @@ class LogFollower:
 
     async def _wait(self, followed_log: _FollowedLog, delay: float) -> None:
         if followed_log.over_since is not None and delay <= POLL_SECONDS:
-            delay = min(delay, max(0.0, followed_log.over_since + SETTLE_SECONDS - _now()))
+            delay = min(delay, max(0.0, followed_log.over_since + SETTLE_SECONDS - _get_now()))
         followed_log.changed.clear()
         try:
             async with asyncio.timeout(delay):
@@ -169,10 +169,10 @@ def _is_last(followed_log: _FollowedLog) -> bool:
         return False
     source = followed_log.source
     needs_no_lines = not source.has_reports and not source.has_failed
-    return needs_no_lines or _now() >= followed_log.over_since + SETTLE_SECONDS
+    return needs_no_lines or _get_now() >= followed_log.over_since + SETTLE_SECONDS
 
 
-def _now() -> float:
+def _get_now() -> float:
     return asyncio.get_running_loop().time()
 
 

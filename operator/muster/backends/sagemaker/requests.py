@@ -87,7 +87,7 @@ ReadToken = Callable[[str, SecretKeyRef], Awaitable[str]]
 """Returns the token in a Secret of a namespace. Raises `StorageError` and `ApiError`."""
 
 
-def _any_address(_namespace: str, _url: str) -> AddressPolicy:
+def _allow_any_address(_namespace: str, _url: str) -> AddressPolicy:
     return AddressPolicy.ANY
 
 
@@ -101,7 +101,7 @@ class RequestPreparer:
     aws: Aws
     read_config_map: ReadConfigMap
     read_token: ReadToken
-    address_policy_of: Callable[[str, str], AddressPolicy] = _any_address
+    address_policy_of: Callable[[str, str], AddressPolicy] = _allow_any_address
     _fetching: PreemptibleSlots = field(default_factory=lambda: PreemptibleSlots(MAX_FETCHES, GUARANTEED_SECONDS))
     _uploading: PreemptibleSlots = field(default_factory=lambda: PreemptibleSlots(MAX_UPLOADS, GUARANTEED_SECONDS))
 
@@ -121,22 +121,20 @@ class RequestPreparer:
             checksum = b64encode(hashlib.sha256(content).digest()).decode("ascii")
             await self._send_bytes(uri, io.BytesIO(content), checksum, rendered.archive.kms_key, aws_access)
         return (
-            await self._with_code(job, rendered, rendered.archive, aws_access)
-            if rendered.archive.uri
-            else rendered.body
+            await self._add_code(job, rendered, rendered.archive, aws_access) if rendered.archive.uri else rendered.body
         )
 
-    async def _with_code(
+    async def _add_code(
         self, job: Job, rendered: TrainingRequest, archive: Archive, aws_access: AwsAccess
     ) -> Mapping[str, object]:
         """Upload the code, and return the request's body. Training jobs with the same code share one upload."""
         source, owner = job.spec.source, job.metadata.namespace
         with TemporaryFile() as file:
             if source is not None and source.git is not None:
-                return await self._with_commit(job, source.git, rendered, archive, aws_access, file)
+                return await self._add_commit(job, source.git, rendered, archive, aws_access, file)
             try:
                 async with self._uploading.turn(owner):
-                    packed = await _pack_with_added_files(await self._source(job), archive, file)
+                    packed = await _pack_with_added_files(await self._get_source(job), archive, file)
                     return await self._upload(job, rendered, archive, packed, file, aws_access)
             except SlotPreempted:
                 problem_text = (
@@ -144,7 +142,7 @@ class RequestPreparer:
                 )
                 raise Unavailable(problem_text) from None
 
-    async def _with_commit(  # noqa: PLR0917
+    async def _add_commit(  # noqa: PLR0917
         self,
         job: Job,
         git: GitSource,
@@ -156,7 +154,7 @@ class RequestPreparer:
         owner, host = job.metadata.namespace, urlsplit(git.url).netloc
         try:
             async with self._fetching.turn(owner, host):
-                archive_request = await self._archive_request(owner, git, archive)
+                archive_request = await self._make_archive_request(owner, git, archive)
                 packed = await make_archive(archive_request, file)
                 return await self._upload(job, rendered, archive, packed, file, aws_access)
         except SlotPreempted:
@@ -166,7 +164,7 @@ class RequestPreparer:
             )
             raise StorageError(GIT_TOO_SLOW, f"{GIT_FIELD}: {problem_text}", is_retryable=True) from None
 
-    async def _archive_request(self, namespace: str, git: GitSource, archive: Archive) -> ArchiveRequest:
+    async def _make_archive_request(self, namespace: str, git: GitSource, archive: Archive) -> ArchiveRequest:
         return ArchiveRequest(
             repository=make_git_folder(git),
             limits=LIMITS,
@@ -231,7 +229,7 @@ class RequestPreparer:
             minutes = f"{UPLOAD_SECONDS / 60:.3g} minutes"
             raise Unavailable(f"Amazon S3 has not completed {operation} of {uri} within {minutes}.") from None
 
-    async def _source(self, job: Job) -> SourceFiles:
+    async def _get_source(self, job: Job) -> SourceFiles:
         source = job.spec.source
         if source is None:
             return {}

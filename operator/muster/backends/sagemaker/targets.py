@@ -38,13 +38,13 @@ class Target:
     arn: str | None = None
 
 
-def spec_location(job: Job) -> Location:
+def get_spec_location(job: Job) -> Location:
     """Return the location of the job's next training job. The region is "" until the defaults are applied."""
     block = get_sagemaker_block(job.spec)
     return Location(block.region or "", block.assume_role_arn)
 
 
-def target_of(
+def find_target(
     metadata: Metadata, previous: Status, attempt: int, location: Location, may_appear_until: float
 ) -> Target:
     """Return the training job of an attempt in the status; `location` is from the spec."""
@@ -55,7 +55,7 @@ def target_of(
         attempt,
         name,
         get_aws_accesses(metadata, previous, location),
-        earliest_creation_time(metadata.creation_timestamp if record is None else record.tried_at),
+        compute_earliest_creation_time(metadata.creation_timestamp if record is None else record.tried_at),
         may_appear_until,
         arn if arn is not None and arn.endswith(f"/{name}") else None,
     )
@@ -90,12 +90,12 @@ def make_namespace_access(region: str, assume_role_arn: str | None, namespace: s
     return AwsAccess(region, assume_role_arn, f"{EXTERNAL_ID_PREFIX}{namespace}")
 
 
-def earliest_creation_time(requested_at: str) -> datetime:
+def compute_earliest_creation_time(requested_at: str) -> datetime:
     """Return the earliest creation time of a job's training jobs, with a margin for clock differences."""
     return datetime.fromtimestamp(parse_timestamp(requested_at), UTC) - CREATION_MARGIN
 
 
-def remaining_training_jobs(metadata: Metadata, previous: Status, deleted: Collection[str]) -> tuple[str, ...]:
+def list_remaining_training_jobs(metadata: Metadata, previous: Status, deleted: Collection[str]) -> tuple[str, ...]:
     """Return the names of the training jobs of a finished job that may still exist, except those in `deleted`."""
     record = get_sagemaker_status(previous)
     if record is None or previous.final_condition is None:

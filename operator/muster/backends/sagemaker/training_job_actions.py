@@ -9,7 +9,7 @@ from typing import Protocol
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job, Metadata
 from muster.backends.sagemaker.job_state import JobState
-from muster.backends.sagemaker.targets import make_aws_access, spec_location
+from muster.backends.sagemaker.targets import get_spec_location, make_aws_access
 from muster.backends.sagemaker.training_job_search import UnrecordedTrainingJob
 from muster.backends.sagemaker.training_job_watcher import name_taken_problem
 from muster.backends.sagemaker.withdrawal import Withdrawal, WorkWithdrawn
@@ -49,7 +49,7 @@ class TrainingJobActions:
 
         The next observation shows the result.
         """
-        aws_access = make_aws_access(spec_location(job), job.metadata)
+        aws_access = make_aws_access(get_spec_location(job), job.metadata)
         try:
             async with withdrawal.guard():
                 body = await self.requests.prepare(job, attempt, aws_access)

@@ -65,13 +65,13 @@ class TrainingJobWatcher:
         if job_state.ended is not None and job_state.ended.name == target.name:
             return ObservedTrainingJob(convert_description(job_state.ended), job_state.watched_at)
         watch, aws_access = self._watch(job_state, target)
-        stale = _problem(watch, self.clock())
+        stale = _find_problem(watch, self.clock())
         description = watch.observation.present
         if description is None or description.name != target.name:
             return (
                 self._observe_missing(job_state, target, aws_access, stale)
                 if watch.observation.is_missing
-                else self._not_observed(stale)
+                else self._make_unobserved(stale)
             )
         job_state.missing_since = None
         is_known_owner = description.arn == target.arn and (
@@ -82,13 +82,13 @@ class TrainingJobWatcher:
             if name_conflict is not None:
                 return name_conflict
         if not description.has_ended:
-            training = _with_listed_status(convert_description(description), watch.observation.summary, description)
+            training = _apply_listed_status(convert_description(description), watch.observation.summary, description)
             return ObservedTrainingJob(training, aws_access, refresh_failure=stale)
         job_state.ended, job_state.ended_at = description, self.clock()
         job_state.stop_watching()
         return ObservedTrainingJob(convert_description(description), aws_access)
 
-    def _not_observed(self, stale: RequestFailure | None) -> ObservedTrainingJob:
+    def _make_unobserved(self, stale: RequestFailure | None) -> ObservedTrainingJob:
         return ObservedTrainingJob(
             observation_failure=stale or RequestFailure(FailureKind.SERVICE, NOT_SEEN_YET, self.clock())
         )
@@ -102,13 +102,13 @@ class TrainingJobWatcher:
             # Try the next region or role: the status may be forged, or older than the training job.
             if self.clock() >= target.may_appear_until:
                 self._watch_at(job_state, target, other_accesses[0])
-            return self._not_observed(stale)
+            return self._make_unobserved(stale)
         if job_state.own_name == target.name:
-            return self._not_observed(stale)
+            return self._make_unobserved(stale)
         return (
             ObservedTrainingJob(refresh_failure=stale)
             if self._is_deleted(job_state, target)
-            else ObservedTrainingJob(observation_failure=self._deleted_problem(target, aws_access))
+            else ObservedTrainingJob(observation_failure=self._make_deleted_problem(target, aws_access))
         )
 
     def _is_deleted(self, job_state: JobState, target: Target) -> bool:
@@ -117,7 +117,7 @@ class TrainingJobWatcher:
             job_state.missing_since = self.clock()
         return target.arn is None or self.clock() >= job_state.missing_since + MISSING_GRACE_SECONDS
 
-    def _deleted_problem(self, target: Target, aws_access: AwsAccess) -> RequestFailure:
+    def _make_deleted_problem(self, target: Target, aws_access: AwsAccess) -> RequestFailure:
         problem_text = (
             f"SageMaker has no training job {target.name} in {aws_access} any more: it was deleted, or "
             "the operator's credentials belong to another account"
@@ -161,7 +161,7 @@ class TrainingJobWatcher:
         return watch
 
 
-def _with_listed_status(
+def _apply_listed_status(
     training: TrainingJob, summary: TrainingJobSummary | None, description: TrainingJobDescription
 ) -> TrainingJob:
     """Replace an older status by that of the newest list: a list covers many training jobs with one request.
@@ -175,7 +175,7 @@ def _with_listed_status(
     )
 
 
-def _problem(watch: Watch, now: float) -> RequestFailure | None:
+def _find_problem(watch: Watch, now: float) -> RequestFailure | None:
     """Return the problem because of which the observation is old, if any."""
     error = watch.problem
     if error is None:

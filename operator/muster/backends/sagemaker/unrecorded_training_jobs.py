@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from muster.api.spec.job import Metadata
 from muster.backends.sagemaker.job_state import JobState
-from muster.backends.sagemaker.targets import Target, earliest_creation_time
+from muster.backends.sagemaker.targets import Target, compute_earliest_creation_time
 from muster.backends.sagemaker.training_job_search import TrainingJobSearch, UnrecordedTrainingJob
 from muster.backends.sagemaker.training_job_watcher import NOT_SEEN_YET, ObservedTrainingJob, TrainingJobWatcher
 from muster.core.problem import Problem
@@ -42,7 +42,7 @@ class UnrecordedTrainingJobs:
             unrecorded.attempt,
             unrecorded.name,
             (unrecorded.aws_access,),
-            earliest_creation_time(metadata.creation_timestamp),
+            compute_earliest_creation_time(metadata.creation_timestamp),
         )
         observed = await self.watcher.observe(job_state, target)
         # Search again: other training jobs of this job may run.
@@ -80,7 +80,7 @@ class UnrecordedTrainingJobs:
             return False
         try:
             job_state.unrecorded = await self.search.find_running(
-                metadata, aws_accesses, earliest_creation_time(metadata.creation_timestamp)
+                metadata, aws_accesses, compute_earliest_creation_time(metadata.creation_timestamp)
             )
         except AwsError as error:
             self._record_failure(job_state, build_request_failure(error, now))

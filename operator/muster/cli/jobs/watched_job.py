@@ -10,7 +10,7 @@ from contextlib import aclosing
 from muster.api.json_fields import read_mapping, read_string
 from muster.cli.board.observed_job import ObservedJob, read_observed_job
 from muster.cli.jobs.cluster import ClusterJob
-from muster.clients.kubernetes.backoff import backoff_seconds
+from muster.clients.kubernetes.backoff import compute_backoff_seconds
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import JOBS, Object
 
@@ -44,7 +44,7 @@ async def watch_job(target: ClusterJob) -> AsyncGenerator[ObservedJob]:
                 raise JobDeleted from None
             if not error.is_temporary:
                 raise
-            await asyncio.sleep(backoff_seconds(failures, error, random.random()))  # noqa: S311 - spreads requests
+            await asyncio.sleep(compute_backoff_seconds(failures, error, random.random()))  # noqa: S311 - spreads requests
             failures += 1
         if read_observed_job(resource).uid != uid:
             raise JobDeleted

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from muster.api.spec.job import Job
-from muster.backends.local.devices import with_procs
-from muster.backends.local.environment import PythonHome, inherit, with_python, with_variables
+from muster.backends.local.devices import resolve_local_procs_per_node
+from muster.backends.local.environment import PythonHome, inherit, put_python_on_path, resolve_variables
 from muster.backends.local.layout import run_folder
 from muster.backends.local.session import Machine
 from muster.cli.display import Display
@@ -29,7 +29,7 @@ def resolve_job(job: Job, gpus: int) -> Job:
     """Return the job with all defaults for this machine. Raises `MissingVariable`."""
     # All nodes share this machine, so a spare could not replace a lost node.
     running = job.model_copy(update={"spec": job.spec.model_copy(update={"suspend": False, "spares": 0})})
-    return with_variables(with_procs(_fix_node_count(running), gpus), os.environ)
+    return resolve_variables(resolve_local_procs_per_node(_fix_node_count(running), gpus), os.environ)
 
 
 def _fix_node_count(job: Job) -> Job:
@@ -67,7 +67,7 @@ def prepare_machine(display: Display, gpus: tuple[str, ...]) -> Machine:
             f"not passed on to the ranks, because they belong to another run: {', '.join(inherited.dropped)}"
         )
     home = PythonHome(sysconfig.get_path("scripts"), sys.prefix != sys.base_prefix, find_spec("torch") is not None)
-    environment = with_python(inherited.variables, home)
+    environment = put_python_on_path(inherited.variables, home)
     if environment is not None:
         display.show_note(f"no virtual environment is active: the ranks' python is {home.bin}/python")
     cores = len(os.sched_getaffinity(0))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from muster.backends.local.devices import machine_gpus
+from muster.backends.local.devices import find_machine_gpus
 from muster.backends.local.environment import MissingVariable
 from muster.backends.local.folder_lock import lock_folder
 from muster.backends.local.folders import MissingFolder, find_folders
@@ -17,10 +17,10 @@ from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import open_session
 from muster.backends.local.storage import (
     download_inputs,
-    downloaded_folders,
-    local_plan,
+    drop_downloaded_channels,
+    list_downloaded_folders,
+    make_local_plan,
     sync,
-    without_downloaded_channels,
 )
 from muster.cli.errors import BadInput
 from muster.cli.job_file import read_job
@@ -45,12 +45,12 @@ def run_job(options: RunOptions) -> int:
     if not file_job.spec.traits.has_collector:
         raise BadInput(f"{options.file}: use --local to run a job of backend {file_job.spec.backend} on this machine")
     job = set_uid(file_job)
-    gpus = machine_gpus(os.environ, Path("/dev"))
+    gpus = find_machine_gpus(os.environ, Path("/dev"))
     try:
         resolved_job = remove_remote_storage(resolve_job(job, len(gpus)), options)
         check_ranks(options.ranks, compute_world_size(resolved_job))
-        plan = local_plan(resolved_job, options.inputs)
-        folders = find_folders(without_downloaded_channels(job, plan), options.inputs, options.checkpoint)
+        plan = make_local_plan(resolved_job, options.inputs)
+        folders = find_folders(drop_downloaded_channels(job, plan), options.inputs, options.checkpoint)
     except (MissingFolder, MissingVariable) as error:
         raise BadInput(str(error)) from None
     display = open_stderr_display()
@@ -65,7 +65,7 @@ def run_job(options: RunOptions) -> int:
             machine = prepare_machine(display, gpus)
             if plan is not None:
                 download_inputs(plan, layout, display.show_note)
-            all_folders = replace(folders, downloads=downloaded_folders(plan, layout))
+            all_folders = replace(folders, downloads=list_downloaded_folders(plan, layout))
             opener = partial(open_session, resolved_job, layout, machine=machine, folders=all_folders)
             with sync(plan, layout, display.show_note):
                 result = asyncio.run(run.run(opener))

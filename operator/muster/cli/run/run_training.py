@@ -17,7 +17,7 @@ from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job
 from muster.api.spec.sagemaker.launch import choose_distribution
 from muster.api.timestamps import format_timestamp
-from muster.backends.local.devices import machine_gpus
+from muster.backends.local.devices import find_machine_gpus
 from muster.backends.local.environment import MissingVariable
 from muster.backends.local.folder_lock import lock_folder
 from muster.backends.local.folders import MissingFolder, find_folders
@@ -26,11 +26,11 @@ from muster.backends.local.rendezvous_port import PortTaken, reserve_rendezvous_
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine
 from muster.backends.local.storage import (
-    code_folder,
     download_inputs,
-    downloaded_folders,
-    local_plan,
-    without_downloaded_channels,
+    drop_downloaded_channels,
+    get_code_folder,
+    list_downloaded_folders,
+    make_local_plan,
 )
 from muster.backends.local.toolkit.host import CodeFile
 from muster.cli.errors import BadInput
@@ -75,13 +75,13 @@ def run_training(options: RunOptions, source: Path | None) -> int:
         raise BadInput("--local works only with backend: SageMaker; run this job without it")
     if source is not None and not source.is_dir():
         raise BadInput(f"--source {source}: not a folder")
-    gpus = machine_gpus(os.environ, Path("/dev"))
+    gpus = find_machine_gpus(os.environ, Path("/dev"))
     try:
         resolved_job = apply_defaults(remove_remote_storage(resolve_job(job, len(gpus)), options), PLACEHOLDERS.region)
         check_ranks(options.ranks, compute_world_size(resolved_job))
         training_request = _render_request(resolved_job)
         plan = _plan_storage(resolved_job, options, source)
-        folders = find_folders(without_downloaded_channels(job, plan), options.inputs, options.checkpoint)
+        folders = find_folders(drop_downloaded_channels(job, plan), options.inputs, options.checkpoint)
     except InvalidResource as error:
         raise BadInput("; ".join(map(str, error.problems))) from None
     except (MissingFolder, MissingVariable) as error:
@@ -97,8 +97,8 @@ def run_training(options: RunOptions, source: Path | None) -> int:
             layout = RunLayout(folder, scratch.folder, job.metadata.name)
             if plan is not None:
                 download_inputs(plan, layout, display.show_note)
-            training = build_training(resolved_job, training_request, _read_code(source or code_folder(layout)))
-            all_folders = replace(folders, downloads=downloaded_folders(plan, layout))
+            training = build_training(resolved_job, training_request, _read_code(source or get_code_folder(layout)))
+            all_folders = replace(folders, downloads=list_downloaded_folders(plan, layout))
             run = DisplayedRun(resolved_job, layout, display, options)
             toolkit_run = ToolkitRun(resolved_job, training, layout, machine, all_folders, python)
             result = asyncio.run(run.run(partial(open_toolkit, toolkit_run)))
@@ -153,7 +153,7 @@ def _plan_storage(job: Job, options: RunOptions, source: Path | None) -> Storage
             )
         }
     )
-    return local_plan(local_job, options.inputs)
+    return make_local_plan(local_job, options.inputs)
 
 
 def _simulate_creation(job: Job) -> Job:

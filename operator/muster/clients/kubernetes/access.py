@@ -95,11 +95,11 @@ async def find_cluster(kubeconfig: str | None) -> ClusterAccess:
     """
     paths = kubeconfig if kubeconfig is not None else os.environ.get("KUBECONFIG", "")
     if paths:
-        return await _from_kubeconfig(paths)
+        return await _load_kubeconfig(paths)
     if _exists(_DEFAULT_KUBECONFIG):
-        return await _from_kubeconfig(_DEFAULT_KUBECONFIG)
+        return await _load_kubeconfig(_DEFAULT_KUBECONFIG)
     if os.environ.get(SERVICE_HOST_ENV_NAME):
-        return _from_pod()
+        return _load_pod_configuration()
     raise NoCluster(
         f"No Kubernetes cluster is configured: $KUBECONFIG is not set, there is no {_DEFAULT_KUBECONFIG}, "
         "and this is not a pod.",
@@ -107,7 +107,7 @@ async def find_cluster(kubeconfig: str | None) -> ClusterAccess:
     )
 
 
-async def _from_kubeconfig(paths: str) -> ClusterAccess:
+async def _load_kubeconfig(paths: str) -> ClusterAccess:
     if not _exists(paths):
         raise NoCluster(f"The kubeconfig {paths} does not exist.", "Set KUBECONFIG to your cluster's kubeconfig.")
     try:
@@ -115,13 +115,13 @@ async def _from_kubeconfig(paths: str) -> ClusterAccess:
         current = merged.safe_get("current-context")
         context_names = [str(context["name"]) for context in merged.safe_get("contexts") or ()]
     except _BAD_CONFIGURATION as problem:
-        raise _unusable_kubeconfig(paths, problem) from problem
+        raise _make_kubeconfig_error(paths, problem) from problem
     if current not in context_names:
         raise NoCluster(
             f'The kubeconfig {paths} has no context "{current}".' if current else f"{paths} has no current context.",
             f"Choose one by `kubectl config use-context NAME`; there are: {', '.join(context_names) or 'none'}.",
         )
-    configuration = _new_configuration()
+    configuration = _make_configuration()
     try:
         # No base path: each file of the kubeconfig has its own.
         loader = KubeConfigLoader(merged, active_context=current, config_base_path=None)  # type: ignore[no-untyped-call]
@@ -129,15 +129,15 @@ async def _from_kubeconfig(paths: str) -> ClusterAccess:
         context = loader.current_context["context"]
         return _open_access(context.get("namespace") or _DEFAULT_NAMESPACE, configuration)
     except _BAD_CONFIGURATION as problem:
-        raise _unusable_kubeconfig(paths, problem) from problem
+        raise _make_kubeconfig_error(paths, problem) from problem
 
 
 def _exists(paths: str) -> bool:
     return any(Path(path).expanduser().exists() for path in paths.split(os.pathsep) if path)
 
 
-def _from_pod() -> ClusterAccess:
-    configuration = _new_configuration()
+def _load_pod_configuration() -> ClusterAccess:
+    configuration = _make_configuration()
     try:
         load_incluster_config(configuration)  # type: ignore[no-untyped-call]
         return _open_access(_POD_NAMESPACE.read_text(encoding="utf-8").strip(), configuration)
@@ -148,7 +148,7 @@ def _from_pod() -> ClusterAccess:
         ) from problem
 
 
-def _new_configuration() -> Configuration:
+def _make_configuration() -> Configuration:
     configuration = Configuration()
     # Like kubectl: the CA certificates of many clusters lack an extension that Python 3.13 requires.
     configuration.disable_strict_ssl_verification = True
@@ -158,14 +158,14 @@ def _new_configuration() -> Configuration:
 
 
 def _open_access(namespace: str, configuration: Configuration) -> ClusterAccess:
-    configuration.proxy = configuration.proxy or _proxy_from_environment(str(configuration.host))
+    configuration.proxy = configuration.proxy or _find_proxy_in_environment(str(configuration.host))
     # Otherwise aiohttp would search the environment and ~/.netrc again for each request: a fifth of the CPU time when
     # many pods are created.
     configuration.client_session_kwargs = {"trust_env": False}
     return ClusterAccess(namespace, configuration, RESTClientObject(configuration))
 
 
-def _proxy_from_environment(url: str) -> str | None:
+def _find_proxy_in_environment(url: str) -> str | None:
     """Return the proxy that the environment sets for this URL, as kubectl uses it, if any."""
     parts = urlsplit(url)
     if parts.hostname is None or proxy_bypass(parts.hostname):
@@ -173,7 +173,7 @@ def _proxy_from_environment(url: str) -> str | None:
     return getproxies().get(parts.scheme)
 
 
-def _unusable_kubeconfig(paths: str, problem: Exception) -> NoCluster:
+def _make_kubeconfig_error(paths: str, problem: Exception) -> NoCluster:
     # Other exceptions come from an unexpected structure, and their messages don't help users.
     has_reason = isinstance(problem, ConfigException | yaml.YAMLError | OSError)
     reason = str(problem) if has_reason else "it does not have the structure of a kubeconfig"

@@ -9,7 +9,7 @@ MAX_SECONDS = 15.0
 _MAX_DOUBLINGS = 10
 
 
-def backoff_seconds(failures: int, error: ApiError | None, jitter: float) -> float:
+def compute_backoff_seconds(failures: int, error: ApiError | None, jitter: float) -> float:
     """Return the delay in seconds after `failures` failures, the last by `error`. `jitter` is random, from 0 to 1.
 
     The delay doubles with each failure. It is random, so that clients that failed together don't retry together, and at

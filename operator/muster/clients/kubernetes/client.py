@@ -97,7 +97,7 @@ class Client:
         """Connect to the cluster of `kubeconfig`; None: to kubectl's cluster. Raises NoCluster."""
         return cls(Session(await find_cluster(kubeconfig), kubeconfig))
 
-    def restricted_by(self, is_change_allowed: Callable[[], bool]) -> Client:
+    def restrict_changes(self, is_change_allowed: Callable[[], bool]) -> Client:
         """Return a client with the same connections. It sends changes only while `is_change_allowed()` returns True."""
         return Client(self._session, is_change_allowed)
 
@@ -148,7 +148,7 @@ class Client:
                 limit = max(1, limit // _PAGE_SHRINK_FACTOR)
                 continue
             page = read_page(text)
-            yield Page((_with_type(kind, item) for item in page.parse_items(kind.parse_options)), page.resource_version)
+            yield Page((_add_type(kind, item) for item in page.parse_items(kind.parse_options)), page.resource_version)
             query["continue"] = page.continue_token
             token = bool(page.continue_token)
 
@@ -258,7 +258,7 @@ class Client:
         return await self._session.text(request)
 
 
-def _with_type(kind: Kind, item: Object) -> Object:
+def _add_type(kind: Kind, item: Object) -> Object:
     # In lists, the API server omits apiVersion and kind.
     return {"apiVersion": kind.api_version, "kind": kind.name, **item}
 

@@ -58,7 +58,7 @@ def read_lease(lease: Object) -> LeaseRecord:
     )
 
 
-def next_step(current: LeaseRecord | None, observed_at: float, now: float, identity: str) -> Step:
+def choose_next_step(current: LeaseRecord | None, observed_at: float, now: float, identity: str) -> Step:
     """Return the next step of a candidate, which first observed `current` at `observed_at`.
 
     Both times are of this process' clock, because the clocks of other machines may be wrong.
@@ -71,7 +71,7 @@ def next_step(current: LeaseRecord | None, observed_at: float, now: float, ident
     return Step.TAKE if now >= observed_at + current.seconds else Step.WAIT
 
 
-def next_leader_term(current: LeaseRecord | None, highest: int, now: float) -> int:
+def compute_next_leader_term(current: LeaseRecord | None, highest: int, now: float) -> int:
     """Return the term for acquiring the Lease at `now` (Unix seconds); `highest` is the highest observed term.
 
     Agents refuse commands of a lower term, so terms must increase even if the Lease is deleted. So a new Lease starts
@@ -83,7 +83,7 @@ def next_leader_term(current: LeaseRecord | None, highest: int, now: float) -> i
     return max(next_term, highest + 1)
 
 
-def acquired_lease(current: LeaseRecord | None, name: str, identity: str, leader_term: int, now: float) -> Object:
+def make_acquired_lease(current: LeaseRecord | None, name: str, identity: str, leader_term: int, now: float) -> Object:
     """Return the Lease with `identity` as its holder from `now` (Unix seconds)."""
     time = _format_time(now)
     lease: Object = {"apiVersion": LEASES.api_version, "kind": LEASES.name, "metadata": {"name": name}}
@@ -97,12 +97,12 @@ def acquired_lease(current: LeaseRecord | None, name: str, identity: str, leader
     return _update_spec(current.lease if current is not None else lease, spec)
 
 
-def renewed_lease(current: LeaseRecord, now: float) -> Object:
+def make_renewed_lease(current: LeaseRecord, now: float) -> Object:
     """Return the renewed Lease."""
     return _update_spec(current.lease, {"renewTime": _format_time(now)})
 
 
-def released_lease(current: LeaseRecord, now: float) -> Object:
+def make_released_lease(current: LeaseRecord, now: float) -> Object:
     """Return the released Lease, which another process can acquire at once. It keeps `leaseTransitions`."""
     return _update_spec(
         current.lease, {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _format_time(now)}

@@ -11,9 +11,15 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from muster.clients.kubernetes.backoff import backoff_seconds
+from muster.clients.kubernetes.backoff import compute_backoff_seconds
 from muster.clients.kubernetes.client import Change, Client
-from muster.clients.kubernetes.object_versions import NoObjectVersions, ObjectVersions, object_key, uid_of, version_of
+from muster.clients.kubernetes.object_versions import (
+    NoObjectVersions,
+    ObjectVersions,
+    get_object_key,
+    get_uid,
+    get_version,
+)
 from muster.clients.kubernetes.skipped import SkippedLog
 from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
 from muster.objects.kubernetes.kinds import Kind, Object
@@ -97,7 +103,7 @@ class _NamespaceWatch:
         while True:
             error = await self._list_and_watch()
             # Not for cryptography: the jitter spreads clients that were disconnected together.
-            await asyncio.sleep(backoff_seconds(self.failures, error, random.random()))  # noqa: S311
+            await asyncio.sleep(compute_backoff_seconds(self.failures, error, random.random()))  # noqa: S311
             self.failures += 1
 
     async def _list_and_watch(self) -> ApiError | None:
@@ -125,7 +131,7 @@ class _NamespaceWatch:
                 version = page.resource_version
                 for item in page.items:
                     if self.versions.stores_versions:
-                        listed_keys.add(object_key(item))
+                        listed_keys.add(get_object_key(item))
                     self._take(Change("ADDED", item))
                     # Let other tasks run between two objects of a long list.
                     await asyncio.sleep(0)
@@ -150,7 +156,7 @@ class _NamespaceWatch:
                 self.failures = 0
                 if change.type != "BOOKMARK":
                     self._take(change)
-                self.version = version_of(change.object) or self.version
+                self.version = get_version(change.object) or self.version
 
     def _take(self, change: Change) -> None:
         missing = read_missing_parts(change.object)
@@ -161,7 +167,7 @@ class _NamespaceWatch:
     def _skip_content(self, item: Object, missing: Mapping[str, str]) -> Object:
         """Return an object with only the identity of `item`, and log why the rest is missing."""
         reason = "; ".join(f"{path}: {problem}" for path, problem in missing.items())
-        self.skipped.log(f"{self.kind.name} {'/'.join(object_key(item))}", uid_of(item), reason)
+        self.skipped.log(f"{self.kind.name} {'/'.join(get_object_key(item))}", get_uid(item), reason)
         return keep_identity(item, reason)
 
     def _report(self, changes: tuple[Change, ...]) -> None:
@@ -169,7 +175,9 @@ class _NamespaceWatch:
             try:
                 self.on_change(change)
             except Exception:  # noqa: BLE001 - one failing callback must not affect other changes
-                _log.exception("%s: the callback for %s %s failed", self._scope, change.type, object_key(change.object))
+                _log.exception(
+                    "%s: the callback for %s %s failed", self._scope, change.type, get_object_key(change.object)
+                )
 
     @property
     def _scope(self) -> str:

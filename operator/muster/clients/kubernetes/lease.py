@@ -16,12 +16,12 @@ from muster.clients.kubernetes.election import (
     RENEW_SECONDS,
     LeaseRecord,
     Step,
-    acquired_lease,
-    next_leader_term,
-    next_step,
+    choose_next_step,
+    compute_next_leader_term,
+    make_acquired_lease,
+    make_released_lease,
+    make_renewed_lease,
     read_lease,
-    released_lease,
-    renewed_lease,
 )
 from muster.clients.kubernetes.session import always_true
 from muster.objects.kubernetes.errors import ApiError
@@ -36,7 +36,7 @@ RELEASE_SECONDS = 2.0
 _log = logging.getLogger(__name__)
 
 
-def new_identity() -> str:
+def make_identity() -> str:
     """Return a unique identity of this process: `<host>_<random>`."""
     return f"{socket.gethostname()}_{secrets.token_hex(4)}"
 
@@ -117,7 +117,7 @@ class LeaderElector:
                     await self._read()
                     self._on_change()
                     requested_at = time.monotonic()
-                    step = next_step(self._record, self._observed_at, requested_at, self._identity)
+                    step = choose_next_step(self._record, self._observed_at, requested_at, self._identity)
                     if step is not Step.WAIT and self._is_healthy():
                         return await self._take(step), requested_at
             except (ApiError, TimeoutError) as error:
@@ -126,8 +126,8 @@ class LeaderElector:
 
     async def _take(self, step: Step) -> int:
         now = self._clock()
-        leader_term = next_leader_term(self._record, self._highest_term, now)
-        lease = acquired_lease(self._record, self._name, self._identity, leader_term, now)
+        leader_term = compute_next_leader_term(self._record, self._highest_term, now)
+        lease = make_acquired_lease(self._record, self._name, self._identity, leader_term, now)
         if step is Step.CREATE:
             self._observe(await self._client.create(LEASES, self._namespace, lease))
         else:
@@ -148,7 +148,7 @@ class LeaderElector:
                 continue
             try:
                 async with asyncio.timeout(min(REQUEST_SECONDS, remaining)):
-                    await self._change(leader_term, renewed_lease)
+                    await self._change(leader_term, make_renewed_lease)
                 renewed_at, delay = requested_at, RENEW_SECONDS
                 self._set_held_since(renewed_at)
             except _LeaseLost:
@@ -168,7 +168,7 @@ class LeaderElector:
             async with asyncio.timeout(RELEASE_SECONDS):
                 # This process may have been suspended since its last renewal, so another process may hold the Lease.
                 await self._read()
-                await self._change(leader_term, released_lease)
+                await self._change(leader_term, make_released_lease)
         except _LeaseLost:
             return
         except (ApiError, TimeoutError) as error:

@@ -31,7 +31,7 @@ class ObjectVersions:
 
     def record(self, change: Change) -> tuple[Change, ...]:
         """Return the new changes: none for a known version, and DELETED and ADDED for a replaced object."""
-        identity, version = object_key(change.object), _build_version(change.object)
+        identity, version = get_object_key(change.object), _build_version(change.object)
         previous = self._objects.get(identity)
         if change.type == "DELETED":
             if previous is None or previous.uid != version.uid:
@@ -69,7 +69,7 @@ class NoObjectVersions:
         return ()
 
 
-def object_key(item: Object) -> tuple[str, str]:
+def get_object_key(item: Object) -> tuple[str, str]:
     """Return the object's namespace and name."""
     metadata = read_mapping(item.get("metadata"))
     return read_string(metadata.get("namespace")), read_string(metadata.get("name"))
@@ -80,12 +80,12 @@ def is_identity_only(item: Object) -> bool:
     return "" in read_missing_parts(item)
 
 
-def uid_of(item: Object) -> str:
+def get_uid(item: Object) -> str:
     """Return the object's uid."""
     return read_string(read_mapping(item.get("metadata")).get("uid"))
 
 
-def version_of(item: Object) -> str:
+def get_version(item: Object) -> str:
     """Return the object's resourceVersion."""
     return read_string(read_mapping(item.get("metadata")).get("resourceVersion"))
 
@@ -96,4 +96,4 @@ def _build_version(item: Object) -> _ObjectVersion:
         **{field: item[field] for field in ("apiVersion", "kind") if field in item},
         "metadata": {field: metadata[field] for field in _IDENTITY_FIELDS if field in metadata},
     }
-    return _ObjectVersion(read_string(metadata.get("uid")), version_of(item), metadata_only)
+    return _ObjectVersion(read_string(metadata.get("uid")), get_version(item), metadata_only)

@@ -104,7 +104,7 @@ class Session:
             async with (
                 self._slots.slot(request.namespace),
                 self._measure_latency(request),
-                self._response(request, client_timeout) as response,
+                self._fetch_response(request, client_timeout) as response,
             ):
                 result = await _read_body(response, most)
         finally:
@@ -118,7 +118,7 @@ class Session:
 
     async def stream(self, request: Request) -> AsyncGenerator[bytes, None]:
         """Yield the response's chunks, without a timeout. Raises ApiError, also if the stream is interrupted."""
-        async with self._response(request, aiohttp.ClientTimeout(total=None)) as response:
+        async with self._fetch_response(request, aiohttp.ClientTimeout(total=None)) as response:
             async for chunk in response.content.iter_any():
                 yield chunk
 
@@ -139,7 +139,7 @@ class Session:
             self._limit.record_latency(request.namespace, request.kind, clock() - started_at, clock())
 
     @contextlib.asynccontextmanager
-    async def _response(
+    async def _fetch_response(
         self, request: Request, client_timeout: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         # Every exception except cancellation means that the API server did not respond.
@@ -150,9 +150,9 @@ class Session:
             finally:
                 response.release() if client_timeout.total is not None else _abort(response)
         except TimeoutError as error:
-            raise self._no_response_error(request, f"within {RESPONSE_SECONDS:.0f} s") from error
+            raise self._make_no_response_error(request, f"within {RESPONSE_SECONDS:.0f} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise self._no_response_error(request, f"({str(error) or type(error).__name__})") from error
+            raise self._make_no_response_error(request, f"({str(error) or type(error).__name__})") from error
 
     async def _send(self, request: Request, client_timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         access = self._access
@@ -197,7 +197,7 @@ class Session:
                 self._outdated.append(used)
             return self._access
 
-    def _no_response_error(self, request: Request, reason: str) -> ApiError:
+    def _make_no_response_error(self, request: Request, reason: str) -> ApiError:
         server = self._access.url
         return ApiError(NO_RESPONSE, "NoAnswer", f"no answer from {server} to {request.method} {request.path} {reason}")
 

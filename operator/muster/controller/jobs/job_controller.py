@@ -14,7 +14,7 @@ from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.backends.base import ClusterBackend, Requeue
-from muster.clients.kubernetes.backoff import backoff_seconds
+from muster.clients.kubernetes.backoff import compute_backoff_seconds
 from muster.collector.store import RankStore
 from muster.controller.jobs.cpu_share import CpuShare
 from muster.controller.jobs.cpu_time import MeteredCoroutine
@@ -266,7 +266,7 @@ class JobController:
 
     def _next_backoff(self, error: ApiError | None) -> float:
         """Count a failure, and return the seconds until the retry."""
-        seconds = backoff_seconds(self._failures, error, self.dependencies.jitter())
+        seconds = compute_backoff_seconds(self._failures, error, self.dependencies.jitter())
         self._failures += 1
         return seconds
 

@@ -12,7 +12,7 @@ from enum import IntEnum
 from muster.api.names import API_VERSION, KIND
 from muster.api.status.status import Status
 from muster.api.timestamps import format_timestamp, parse_timestamp
-from muster.clients.kubernetes.backoff import backoff_seconds
+from muster.clients.kubernetes.backoff import compute_backoff_seconds
 from muster.clients.kubernetes.client import Client
 from muster.controller.status.fair_queue import FairQueue
 from muster.core.status.events import JobEvent, list_new_events, list_past_events
@@ -111,7 +111,7 @@ class EventPoster:
             # A retry would fail again: the request is invalid, or the namespace was deleted.
             if problem.is_refusal or problem.is_not_found:
                 break
-            await asyncio.sleep(backoff_seconds(failures, problem, self.jitter()))
+            await asyncio.sleep(compute_backoff_seconds(failures, problem, self.jitter()))
         _log.warning("%s: an Event could not be sent: %s", item.resource, problem)
 
 

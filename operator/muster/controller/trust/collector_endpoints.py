@@ -13,7 +13,7 @@ from ipaddress import ip_address
 
 from muster.api.document import JSON
 from muster.api.json_fields import read_mapping, read_string
-from muster.clients.kubernetes.backoff import backoff_seconds
+from muster.clients.kubernetes.backoff import compute_backoff_seconds
 from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import ENDPOINT_SLICES, SERVICES, Object
@@ -84,7 +84,7 @@ async def maintain_endpoints(
                 _log.warning(
                     "agents can't reach this leader yet: Service %s and its EndpointSlices: %s", service, error
                 )
-            delay = backoff_seconds(failures, error, jitter())
+            delay = compute_backoff_seconds(failures, error, jitter())
             failures += 1
         await asyncio.sleep(delay)
 

@@ -17,7 +17,7 @@ import kopf
 
 from muster.api.names import GROUP, PLURAL, VERSION
 from muster.clients.kubernetes.access import find_cluster
-from muster.clients.kubernetes.backoff import backoff_seconds
+from muster.clients.kubernetes.backoff import compute_backoff_seconds
 from muster.clients.kubernetes.client import Change
 from muster.clients.kubernetes.skipped import SkippedLog
 from muster.controller.jobs.job_memory import JobMemory
@@ -94,7 +94,7 @@ class ResourceWatch:
             except Exception as problem:  # noqa: BLE001 - kopf raises any error of its tasks
                 _log.warning("kopf failed, and muster restarts it: %s: %s", type(problem).__name__, problem)
             failures = 0 if self.clock() - started_at > STABLE_SECONDS else failures + 1
-            self._kopf.stop_requested.wait(backoff_seconds(failures, None, self.jitter()))
+            self._kopf.stop_requested.wait(compute_backoff_seconds(failures, None, self.jitter()))
         _call_in_loop(loop, self.has_ended.set)
 
     async def _watch(self, loop: asyncio.AbstractEventLoop) -> None:

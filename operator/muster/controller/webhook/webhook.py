@@ -19,7 +19,7 @@ from muster.api.names import GROUP, PLURAL, VERSION
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.clients.kubernetes.access import find_cluster
-from muster.clients.kubernetes.backoff import backoff_seconds
+from muster.clients.kubernetes.backoff import compute_backoff_seconds
 from muster.controller.backends import get_warnings
 from muster.controller.watch.kopf_operator import KopfRunner, make_registry, make_settings
 from muster.controller.webhook.review import find_problems, make_denial_message
@@ -61,7 +61,7 @@ class Webhook:
             except Exception as problem:  # noqa: BLE001 - kopf raises any error of its tasks
                 _log.warning("the webhook failed, and muster restarts it: %s: %s", type(problem).__name__, problem)
             failures += 1
-            self._kopf.stop_requested.wait(backoff_seconds(failures, None, self.jitter()))
+            self._kopf.stop_requested.wait(compute_backoff_seconds(failures, None, self.jitter()))
 
 
 def _make_registry(accept: AcceptJob) -> kopf.OperatorRegistry:

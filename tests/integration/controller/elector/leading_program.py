@@ -74,7 +74,7 @@ async def main(election: LeaderElection) -> None:
     connected = await Client.connect()
     election.start((HealthCheck("it is told to be ill", lambda: True),), ())
     pulse = asyncio.create_task(election.send_heartbeats())
-    obeying = asyncio.create_task(obey(connected.restricted_by(election.holds_lease)))
+    obeying = asyncio.create_task(obey(connected.restrict_changes(election.holds_lease)))
     try:
         await election.run(lead)
     finally:

@@ -5,10 +5,10 @@ from muster.api.spec.job import Job
 from muster.backends.local.environment import (
     MissingVariable,
     PythonHome,
+    build_agent_environment,
     inherit,
-    node_environment,
-    with_python,
-    with_variables,
+    put_python_on_path,
+    resolve_variables,
 )
 from support.valid_jobs import make_job
 
@@ -59,12 +59,12 @@ def test_another_runs_rendezvous_is_dropped_and_named() -> None:
     ],
 )
 def test_python_means_what_the_user_means(environment: dict[str, str], home: PythonHome) -> None:
-    assert with_python(environment, home) is None
+    assert put_python_on_path(environment, home) is None
 
 
 def test_without_an_environment_python_is_the_one_with_torch() -> None:
-    assert with_python({"PATH": "/usr/bin"}, OWN) == {"PATH": "/muster/bin:/usr/bin"}
-    assert with_python({}, OWN) == {"PATH": "/muster/bin"}
+    assert put_python_on_path({"PATH": "/usr/bin"}, OWN) == {"PATH": "/muster/bin:/usr/bin"}
+    assert put_python_on_path({}, OWN) == {"PATH": "/muster/bin"}
 
 
 def job(**env: str) -> Job:
@@ -73,15 +73,17 @@ def job(**env: str) -> Job:
 
 
 def test_ranks_share_the_cores_unless_the_user_says_otherwise() -> None:
-    assert node_environment({}, job(), 4, (), 8)["OMP_NUM_THREADS"] == "2"
-    assert node_environment({}, job(), 16, (), 8)["OMP_NUM_THREADS"] == "1"
-    assert "OMP_NUM_THREADS" not in node_environment({}, job(), 1, (), 8)
-    assert node_environment({"OMP_NUM_THREADS": "5"}, job(), 4, (), 8)["OMP_NUM_THREADS"] == "5"
-    assert node_environment({"OMP_NUM_THREADS": "5"}, job(OMP_NUM_THREADS="6"), 4, (), 8)["OMP_NUM_THREADS"] == "6"
+    assert build_agent_environment({}, job(), 4, (), 8)["OMP_NUM_THREADS"] == "2"
+    assert build_agent_environment({}, job(), 16, (), 8)["OMP_NUM_THREADS"] == "1"
+    assert "OMP_NUM_THREADS" not in build_agent_environment({}, job(), 1, (), 8)
+    assert build_agent_environment({"OMP_NUM_THREADS": "5"}, job(), 4, (), 8)["OMP_NUM_THREADS"] == "5"
+    assert (
+        build_agent_environment({"OMP_NUM_THREADS": "5"}, job(OMP_NUM_THREADS="6"), 4, (), 8)["OMP_NUM_THREADS"] == "6"
+    )
 
 
 def test_a_node_sees_its_gpus_and_the_jobs_variables() -> None:
-    environment = node_environment({"A": "mine"}, job(A="job's", B=""), 1, ("2", "3"), 8)
+    environment = build_agent_environment({"A": "mine"}, job(A="job's", B=""), 1, ("2", "3"), 8)
     assert environment == {"A": "job's", "B": "", "CUDA_VISIBLE_DEVICES": "2,3"}
 
 
@@ -94,13 +96,13 @@ def taken(**reference: JSON) -> Job:
 
 
 def test_a_clusters_variable_is_the_users_own_here() -> None:
-    resolved = with_variables(taken(), {"TOKEN": "secret", "A": "mine"})
-    assert node_environment({}, resolved, 1, (), 8) == {"A": "1", "TOKEN": "secret"}
+    resolved = resolve_variables(taken(), {"TOKEN": "secret", "A": "mine"})
+    assert build_agent_environment({}, resolved, 1, (), 8) == {"A": "1", "TOKEN": "secret"}
 
 
 def test_the_message_names_an_unset_variable_of_a_cluster() -> None:
     with pytest.raises(MissingVariable) as missing:
-        with_variables(taken(), {"A": "mine"})
+        resolve_variables(taken(), {"A": "mine"})
     assert str(missing.value) == (
         "spec.env[1].valueFrom: TOKEN is not in your environment, where `muster run` takes it from;"
         " export TOKEN=... first"
@@ -108,6 +110,6 @@ def test_the_message_names_an_unset_variable_of_a_cluster() -> None:
 
 
 def test_what_is_optional_on_a_cluster_is_optional_here() -> None:
-    assert node_environment({}, with_variables(taken(optional=True), {}), 1, (), 8) == {"A": "1"}
+    assert build_agent_environment({}, resolve_variables(taken(optional=True), {}), 1, (), 8) == {"A": "1"}
     with pytest.raises(MissingVariable):
-        with_variables(taken(optional=False), {})
+        resolve_variables(taken(optional=False), {})

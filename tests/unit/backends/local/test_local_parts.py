@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.spec.job import Job
-from muster.backends.local.devices import machine_gpus, split_gpus, with_procs
+from muster.backends.local.devices import find_machine_gpus, resolve_local_procs_per_node, split_gpus
 from muster.backends.local.folders import MissingFolder, find_folders, link_channels
-from muster.backends.local.hosts import hosts_file, node_address
+from muster.backends.local.hosts import derive_node_address, render_hosts_file
 from muster.backends.local.layout import RunLayout, make_folders, run_folder
 from muster.backends.local.processes import MAX_LINE_BYTES, AgentLineReader
 from muster.backends.local.scratch import Scratch
@@ -23,15 +23,15 @@ def job(**spec: object) -> Job:
 
 @given(st.uuids(), st.integers(0, 9999))
 def test_every_node_has_a_loopback_address_of_its_own(uid: object, node: int) -> None:
-    address = ipaddress.ip_address(node_address(str(uid), node))
+    address = ipaddress.ip_address(derive_node_address(str(uid), node))
     assert address.is_loopback
     assert address not in ipaddress.ip_network("127.0.0.0/16")
-    assert int(address) == int(ipaddress.ip_address(node_address(str(uid), 0))) + node
+    assert int(address) == int(ipaddress.ip_address(derive_node_address(str(uid), 0))) + node
 
 
 def test_the_runs_names_stand_before_the_machines() -> None:
-    first, second = node_address("u", 0), node_address("u", 1)
-    assert hosts_file("u", "vit", 2, "127.0.0.1 localhost\n") == (
+    first, second = derive_node_address("u", 0), derive_node_address("u", 1)
+    assert render_hosts_file("u", "vit", 2, "127.0.0.1 localhost\n") == (
         f"{first} algo-1 vit-0\n{second} algo-2 vit-1\n127.0.0.1 localhost\n"
     )
 
@@ -39,10 +39,10 @@ def test_the_runs_names_stand_before_the_machines() -> None:
 def test_gpus_are_those_that_the_user_lets_be_seen(tmp_path: pathlib.Path) -> None:
     for name in ("nvidia0", "nvidia1", "nvidiactl", "null"):
         (tmp_path / name).touch()
-    assert machine_gpus({}, tmp_path) == ("0", "1")
-    assert machine_gpus({"CUDA_VISIBLE_DEVICES": "3, GPU-abc"}, tmp_path) == ("3", "GPU-abc")
-    assert machine_gpus({"CUDA_VISIBLE_DEVICES": ""}, tmp_path) == ()
-    assert machine_gpus({}, tmp_path / "nowhere") == ()
+    assert find_machine_gpus({}, tmp_path) == ("0", "1")
+    assert find_machine_gpus({"CUDA_VISIBLE_DEVICES": "3, GPU-abc"}, tmp_path) == ("3", "GPU-abc")
+    assert find_machine_gpus({"CUDA_VISIBLE_DEVICES": ""}, tmp_path) == ()
+    assert find_machine_gpus({}, tmp_path / "nowhere") == ()
 
 
 def test_gpus_are_split_equally() -> None:
@@ -53,9 +53,9 @@ def test_gpus_are_split_equally() -> None:
 
 
 def test_auto_means_the_gpus_of_a_node() -> None:
-    assert with_procs(job(nodes=2), 8).spec.procs_per_node == 4
-    assert with_procs(job(nodes=2), 0).spec.procs_per_node == 1
-    assert with_procs(job(nodes=2, procsPerNode=3), 8).spec.procs_per_node == 3
+    assert resolve_local_procs_per_node(job(nodes=2), 8).spec.procs_per_node == 4
+    assert resolve_local_procs_per_node(job(nodes=2), 0).spec.procs_per_node == 1
+    assert resolve_local_procs_per_node(job(nodes=2, procsPerNode=3), 8).spec.procs_per_node == 3
 
 
 def test_an_elastic_job_divides_the_gpus_among_the_nodes_that_it_starts() -> None:

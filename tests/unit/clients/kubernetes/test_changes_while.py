@@ -52,7 +52,7 @@ async def test_no_change_is_sent_and_all_is_read(tmp_path: Path, method: str) ->
     server = Server()
     server.go.set()
     async with api_client(server.app, tmp_path) as client:
-        bound = client.restricted_by(lambda: False)
+        bound = client.restrict_changes(lambda: False)
         with pytest.raises(ApiError, match="was not sent") as refused:
             await change(bound, method)
         assert (refused.value.reason, refused.value.is_temporary) == ("NotLeading", True)
@@ -66,7 +66,7 @@ async def test_no_change_is_sent_and_all_is_read(tmp_path: Path, method: str) ->
 async def test_it_is_asked_after_the_wait_for_a_place(tmp_path: Path) -> None:
     server, leads = Server(), [True]
     async with api_client(server.app, tmp_path) as client:
-        bound = client.restricted_by(lambda: leads[0])
+        bound = client.restrict_changes(lambda: leads[0])
         reading = [asyncio.create_task(bound.get(PODS, "team", "one")) for _ in range(int(INITIAL_LIMIT))]
         changing = asyncio.create_task(change(bound, "POST"))
         await server.busy.wait()

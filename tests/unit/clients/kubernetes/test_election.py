@@ -7,12 +7,12 @@ from muster.clients.kubernetes.election import (
     LEASE_SECONDS,
     LeaseRecord,
     Step,
-    acquired_lease,
-    next_leader_term,
-    next_step,
+    choose_next_step,
+    compute_next_leader_term,
+    make_acquired_lease,
+    make_released_lease,
+    make_renewed_lease,
     read_lease,
-    released_lease,
-    renewed_lease,
 )
 from muster.objects.kubernetes.kinds import Object
 
@@ -44,7 +44,7 @@ def held(by: str, seconds: int = 10, transitions: int | None = 4) -> LeaseRecord
     ],
 )
 def test_who_may_take_it(known: LeaseRecord | None, age: float, step: Step) -> None:
-    assert next_step(known, 100.0, 100.0 + age, "me") is step
+    assert choose_next_step(known, 100.0, 100.0 + age, "me") is step
 
 
 @given(
@@ -53,19 +53,19 @@ def test_who_may_take_it(known: LeaseRecord | None, age: float, step: Step) -> N
     now=st.floats(0, 3e9),
 )
 def test_a_leader_term_is_above_all_that_were_seen_and_fits(counted: int | None, highest: int, now: float) -> None:
-    leader_term = next_leader_term(held("other", transitions=counted), highest, now)
+    leader_term = compute_next_leader_term(held("other", transitions=counted), highest, now)
     assert max(counted or 0, highest) < leader_term < 2**31
 
 
 def test_a_new_lease_goes_on_above_one_that_was_deleted() -> None:
-    first = next_leader_term(None, 0, NOW)
+    first = compute_next_leader_term(None, 0, NOW)
     fifth = first + 4
-    assert next_leader_term(None, 0, NOW + 60) > fifth
-    assert next_leader_term(None, fifth, NOW) > fifth
+    assert compute_next_leader_term(None, 0, NOW + 60) > fifth
+    assert compute_next_leader_term(None, fifth, NOW) > fifth
 
 
 def test_taking_it_keeps_what_else_stands_in_it() -> None:
-    body = acquired_lease(held("other"), "muster", "me", 5, NOW)
+    body = make_acquired_lease(held("other"), "muster", "me", 5, NOW)
     assert body["metadata"] == {"name": "muster", "resourceVersion": "7", "labels": {"a": "b"}}
     assert body["spec"] == {
         "holderIdentity": "me",
@@ -77,14 +77,14 @@ def test_taking_it_keeps_what_else_stands_in_it() -> None:
 
 
 def test_a_renewal_changes_the_time_alone() -> None:
-    mine = read_lease(acquired_lease(None, "muster", "me", 5, NOW))
-    after = read_lease(renewed_lease(mine, NOW + 2))
+    mine = read_lease(make_acquired_lease(None, "muster", "me", 5, NOW))
+    after = read_lease(make_renewed_lease(mine, NOW + 2))
     assert (after.holder, after.transitions, after.seconds) == ("me", 5, LEASE_SECONDS)
     assert mine.lease != after.lease
 
 
 def test_what_is_given_back_keeps_its_count() -> None:
-    after = read_lease(released_lease(read_lease(acquired_lease(None, "muster", "me", 5, NOW)), NOW + 2))
+    after = read_lease(make_released_lease(read_lease(make_acquired_lease(None, "muster", "me", 5, NOW)), NOW + 2))
     assert (after.holder, after.transitions, after.seconds) == ("", 5, 1)
-    assert next_step(after, 0, 0, "other") is Step.TAKE
-    assert next_leader_term(after, 0, NOW) == 6
+    assert choose_next_step(after, 0, 0, "other") is Step.TAKE
+    assert compute_next_leader_term(after, 0, NOW) == 6

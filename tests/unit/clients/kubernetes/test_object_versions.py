@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.clients.kubernetes.client import Change, ChangeType
-from muster.clients.kubernetes.object_versions import ObjectVersions, object_key
+from muster.clients.kubernetes.object_versions import ObjectVersions, get_object_key
 from muster.objects.kubernetes.kinds import Object
 
 
@@ -54,7 +54,7 @@ def test_the_reported_changes_reproduce_every_state(worlds: list[dict[str, tuple
     for world in worlds:
         items = [thing(name, uid, version) for name, (uid, version) in world.items()]
         changes = [change for item in items for change in current.record(Change("ADDED", item))]
-        changes += current.keep_only(frozenset(object_key(item) for item in items))
+        changes += current.keep_only(frozenset(get_object_key(item) for item in items))
         for change in changes:
             metadata = change.object["metadata"]
             assert isinstance(metadata, dict)

@@ -18,7 +18,7 @@ async def test_each_request_is_counted_by_its_code(tmp_path: Path) -> None:
             with contextlib.suppress(ApiError):
                 await client.merge(JOBS, "team", "vit", {"status": {}}, "status")
         with contextlib.suppress(ApiError):
-            await client.restricted_by(lambda: False).merge(JOBS, "team", "vit", {}, "status")
+            await client.restrict_changes(lambda: False).merge(JOBS, "team", "vit", {}, "status")
         status = "distributedtrainingjobs/status"
         assert client.request_counter.counts() == {
             ("get", "distributedtrainingjobs", "200"): 1,

@@ -15,7 +15,7 @@ from muster.api.spec.job import Job
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import AgentProcesses, AgentStart
 from muster.backends.local.stop_request import merge_stop_request
-from muster.backends.local.toolkit.host import TrainingPlaces, host_command
+from muster.backends.local.toolkit.host import TrainingPlaces, build_host_command
 from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveSurplusPod, SendCommand
 from muster.core.facts import (
     AgentFacts,
@@ -81,7 +81,7 @@ class ToolkitBackend:
     async def observe(self, job: Job) -> JobFacts:
         """Observe the job's hosts."""
         agents = self.agents()
-        nodes = tuple(self._node(job, node, agents.get(node)) for node in range(job.spec.nodes))
+        nodes = tuple(self._build_node(job, node, agents.get(node)) for node in range(job.spec.nodes))
         return JobFacts(self._created_at, nodes, HEARTBEAT_SECONDS, self._stop)
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:  # noqa: ARG002 - a local run has one job
@@ -99,13 +99,13 @@ class ToolkitBackend:
                 case _:
                     assert_never(action)
 
-    def _node(self, job: Job, node: int, agent: AgentFacts | None) -> NodeFacts:
+    def _build_node(self, job: Job, node: int, agent: AgentFacts | None) -> NodeFacts:
         process = self.processes.facts(node)
         command, at = self._sent_commands.get(node, (None, None))
         if process.state is ProcessState.MISSING:
             return NodeFacts(node, self.hosts[node], process)
         if process.state is ProcessState.EXITED:
-            process = replace(process, problem=self._problem(process))
+            process = replace(process, problem=self._find_problem(process))
         current = agent or self._derive_agent_facts(job, process, node)
         current = replace(current, metrics=(*current.metrics, *self.read_metrics(node)))
         return NodeFacts(node, self.hosts[node], process, current, command, at)
@@ -122,14 +122,14 @@ class ToolkitBackend:
         report = Report(job.metadata.uid, node, process.replacement, _ATTEMPT, 0, phase, ranks=reports)
         return AgentFacts(report, reported_at or 0.0, ranks)
 
-    def _problem(self, process: ProcessFacts) -> Problem | None:
+    def _find_problem(self, process: ProcessFacts) -> Problem | None:
         if process.exit_code == 0:
             return None
         result = f"exit code {process.exit_code}" if process.signal is None else f"signal {process.signal}"
-        failure = rank_output.sanitize_line(self._failure_file(), limit=MAX_FAILURE_CHARS)
+        failure = rank_output.sanitize_line(self._read_failure_file(), limit=MAX_FAILURE_CHARS)
         return Problem("LauncherFailed", f"SageMaker's toolkit ended with {result}{f': {failure}' if failure else ''}")
 
-    def _failure_file(self) -> str:
+    def _read_failure_file(self) -> str:
         """Return the start of the failure file, which the first failed host writes: SageMaker's FailureReason."""
         try:
             with (self.layout.output / "failure").open(encoding="utf-8", errors="replace") as file:
@@ -142,7 +142,7 @@ class ToolkitBackend:
             AgentStart(
                 node=action.node,
                 replacement=action.replacement,
-                arguments=host_command(TrainingPlaces(self.layout.private), self.python, action.node),
+                arguments=build_host_command(TrainingPlaces(self.layout.private), self.python, action.node),
                 environment=self.environment,
                 log=self.layout.node(action.node).log,
             )

@@ -103,12 +103,12 @@ def make_hosts(training: Training, layout: RunLayout, hosts_file: str, python: s
         paths.host(node).write_text(json.dumps(host), encoding="utf-8")
 
 
-def host_command(paths: TrainingPlaces, python: str, node: int) -> tuple[str, ...]:
+def build_host_command(paths: TrainingPlaces, python: str, node: int) -> tuple[str, ...]:
     """Return the command that starts a host's toolkit."""
     return (python, str(paths.toolkit), str(paths.host(node)))
 
 
-def host_environment(training: Training, paths: TrainingPlaces, inherited: Mapping[str, str]) -> dict[str, str]:
+def build_host_environment(training: Training, paths: TrainingPlaces, inherited: Mapping[str, str]) -> dict[str, str]:
     """Return a host's environment: the user's, overridden by the job's, with muster's `ssh` first on PATH."""
     environment = {**inherited, **training.environment}
     path = environment.get("PATH", os.defpath)
