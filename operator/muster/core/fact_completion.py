@@ -45,7 +45,7 @@ def drop_removal_problem(node: NodeFacts, context: CompletionContext) -> NodeFac
 
 
 def raise_replacement_number(node: NodeFacts, context: CompletionContext) -> NodeFacts:
-    """Raise the replacement number of a missing node to that of the last attempt: each attempt had its own pod."""
+    """Raise the replacement number of a missing node to the number of attempts - 1: each attempt had its own pod."""
     # A restart keeps pods, so their replacement numbers do not follow the attempts.
     if context.previous.last_restart is not None:
         return node

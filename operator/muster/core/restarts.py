@@ -106,7 +106,7 @@ def read_last_restart(previous: Status) -> LastRestart | None:
 
 
 def _find_failure_time(previous: Status, failure: Failure, last: LastRestart | None) -> float:
-    """Return when the attempt failed, but not before its start: a lost pod may seem to have failed earlier."""
+    """Return when the attempt failed, or its start if that is later: a lost pod may seem to have failed earlier."""
     if last is not None:
         return max(failure.at, last.not_before)
     return (

@@ -138,7 +138,7 @@ def _is_slow(rank: Straggler, median: float, factor: float) -> bool:
 
 
 def _find_slow_nodes(measured: Sequence[Straggler], slow: Sequence[Straggler]) -> Iterator[NodeFacts]:
-    """Return the nodes of which all measured ranks are slow."""
+    """Return the nodes whose measured ranks are all slow."""
     slow_ranks = {rank.rank for rank in slow}
     fast_nodes = {rank.node.node for rank in measured if rank.rank not in slow_ranks}
     nodes = {rank.node.node: rank.node for rank in measured if rank.node.node not in fast_nodes}

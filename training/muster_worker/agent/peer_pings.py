@@ -1,7 +1,7 @@
 """Pings some peers, answers their pings, and notifies the node when it has to stop its ranks.
 
 A thread handles one UDP socket. It answers only datagrams that are authenticated with the key of one of the job's last
-attempts. It reads at most `MAX_PER_SECOND` datagrams, so that a flood costs little.
+attempts. It reads at most `MAX_PER_SECOND` datagrams a second, so that a flood costs little.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ANSWER_TIMEOUT_SECONDS = 10.0
 
 MAX_PER_SECOND = 200
 MAX_ATTEMPTS = 4
-"""The thread answers pings of this number of attempts, the last ones."""
+"""The thread answers pings of this many attempts, the newest ones."""
 
 _TICK_SECONDS = 1.0
 

@@ -24,7 +24,7 @@ def set_interface(state: NodeState, choice: InterfaceChoice) -> NodeState:
 
 
 def find_node_rank(node: int, peers: Tuple[Peer, ...]) -> Optional[int]:
-    """Return the position of the node among the members of the attempt; None if they don't fit."""
+    """Return the position of the node among the members; None if it is no member, or if a member occurs twice."""
     numbers = [peer.node for peer in peers]
     return numbers.index(node) if node in numbers and len(set(numbers)) == len(numbers) else None
 

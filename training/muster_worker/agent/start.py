@@ -232,7 +232,9 @@ def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="agent.pyz node", description="The agent of one node of a training job.")
     parser.add_argument("--plan", required=True, metavar="FILE", help="the job's plan")
     parser.add_argument("--node", required=True, type=int, metavar="I", help="this node's index")
-    parser.add_argument("--replacement", required=True, type=int, metavar="G", help="this node's replacement number")
+    parser.add_argument(
+        "--replacement", required=True, type=int, metavar="G", help="the replacement number of this node's pod"
+    )
     parser.add_argument("--token", required=True, metavar="FILE", help="the token for the collector")
     parser.add_argument("--root", required=True, metavar="DIR", help="the folder that is /opt/ml on a cluster")
     parser.add_argument("--run", required=True, metavar="DIR", help="a private folder for sockets and progress")

@@ -1,4 +1,4 @@
-"""The agent's state as a value: `apply` returns the next state for each event. Pure."""
+"""The agent's state as a value: `apply_event` returns the next state for each event. Pure."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Link:
 
 @dataclass(frozen=True)
 class NetworkFigures:
-    """Results of a node's network check. Each value is that of the better partner, or None if it was not measured."""
+    """Results of a node's network check. Each value is from the better partner; None if it was not measured."""
 
     sent_mbps: Optional[float] = None
     received_mbps: Optional[float] = None

@@ -269,7 +269,7 @@ class Credentials:
 
 @dataclass(frozen=True)
 class Command:
-    """An instruction to an agent. The agent ignores a command whose `order` is not above that of the last command."""
+    """An instruction to an agent. The agent ignores a command that is not later than the last one by its `order`."""
 
     leader_term: int  # the Lease's transitions, which increase with each leader
     job_uid: str

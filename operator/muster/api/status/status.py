@@ -166,7 +166,7 @@ class Status(Model):
     members: str | None = Field(
         default=None,
         description="The nodes that run the ranks of the attempt, in the order of their node ranks, as ranges: 0-1,3. "
-        "Unset if these are always all nodes in order.",
+        "Unset for a job that has neither spares nor elastic.",
         max_length=65536,
     )
     spares: SpareStatus | None = Field(default=None, description="The hot spares; unset if the job has none.")

@@ -20,7 +20,7 @@ class SlowRank(Model):
 
 
 class SlowNode(Model):
-    """A node of which all measured ranks are stragglers."""
+    """A node whose measured ranks are all stragglers."""
 
     node: int = Field(description="The node, as in the name of its pod.", ge=0)
     node_name: str | None = Field(default=None, description="The Kubernetes node.", max_length=MAX_NODE_NAME_CHARS)

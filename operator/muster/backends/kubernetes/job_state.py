@@ -107,7 +107,7 @@ class JobState:
         return self._spec[1]
 
     def record_command(self, node: int, sent: SentCommand) -> None:
-        """Record a command, unless the same one was sent to the same pod before."""
+        """Record a command, unless the same command was sent to the same pod before."""
         previous = self.sent_commands.get(node)
         if previous is None or (previous.pod_uid, previous.command) != (sent.pod_uid, sent.command):
             self.sent_commands[node] = sent

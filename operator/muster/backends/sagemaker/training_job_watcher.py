@@ -176,7 +176,7 @@ def _apply_listed_status(
 
 
 def _find_problem(watch: Watch, now: float) -> RequestFailure | None:
-    """Return the problem because of which the observation is old, if any."""
+    """Return the problem that makes the observation outdated, if any."""
     error = watch.problem
     if error is None:
         return None

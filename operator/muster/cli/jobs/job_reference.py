@@ -11,7 +11,7 @@ from muster.cli.errors import BadInput
 
 @dataclass(frozen=True)
 class JobReference:
-    """The name and namespace of a job. `namespace` None means that of the kubeconfig's context."""
+    """The name and namespace of a job. If `namespace` is None, use the namespace of the kubeconfig's context."""
 
     name: str
     namespace: str | None = None

@@ -106,7 +106,7 @@ def operator(
     config: ConfigFile = None,
     log_format: Annotated[str, typer.Option(metavar="plain|json", help="The format of log lines.")] = "plain",
 ) -> None:
-    """Run the jobs of a cluster. muster's chart runs this command in pods, one of which is the leader."""
+    """Run the jobs of a cluster. muster's chart runs this command in pods; one of the pods is the leader."""
     from muster.cli.operator import operator as operator_process
     from muster.controller.options import ImageOptions, ObjectNames, OperatorOptions, WebhookOptions
 

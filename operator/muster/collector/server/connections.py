@@ -46,7 +46,7 @@ class ConnectionLimits:
     per_pod: int = 4  # an agent has two connections, and two more may be half-open
     authentication_seconds: float = 10.0  # from accept to the first valid token
     handshake_seconds: float = 5.0
-    handshake_wait_seconds: float = 3.0  # an agent gives up 5 s after it connects: a later handshake would be in vain
+    handshake_wait_seconds: float = 3.0  # an agent gives up 5 s after it connects, and then a handshake is useless
     body_seconds: float = 10.0  # a report has a few KiB, 1 MiB at most
 
 

@@ -86,7 +86,7 @@ def derive_credentials(seed: bytes, job_uid: str, attempt: int) -> Credentials:
 
 
 def _make_certificate(key: ec.EllipticCurvePrivateKey, serial: bytes) -> x509.Certificate:
-    # names are unique, so that one attempt's certificate can't be taken for the issuer of another's
+    # names are unique, so that no certificate can be taken for the issuer of another attempt's certificate
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"muster gang {serial.hex()}")])
     usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     public = key.public_key()

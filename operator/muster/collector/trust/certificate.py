@@ -59,7 +59,7 @@ def make_authority(now: float, lifetime_seconds: float) -> Authority:
 def sign_certificate(
     authority: Authority, hosts: Sequence[str], now: float, lifetime_seconds: float
 ) -> ServingCertificate:
-    """Issue a certificate for `hosts`, from `now` (Unix seconds), which expires with the authority at the latest.
+    """Issue a certificate for `hosts`, from `now` (Unix seconds). It does not outlive the authority.
 
     Raises `ValueError` without a host, and for an invalid authority.
     """

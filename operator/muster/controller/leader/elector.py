@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ElectorOptions:
-    """The options of the elector. Without `lease_namespace`, it uses that of the kubeconfig's context or of the pod."""
+    """The elector's options. If `lease_namespace` is None, it uses the kubeconfig's or the pod's own namespace."""
 
     lease_namespace: str | None
     lease_name: str

@@ -135,7 +135,7 @@ class TrustManager:
 
     async def _refresh_keys(self) -> None:
         while True:
-            # an unknown key may trigger an early read, but not before this delay
+            # an unknown key may trigger an earlier read, but only after this delay
             await asyncio.sleep(MIN_KEY_REFRESH_SECONDS)
             try:
                 async with asyncio.timeout(KEY_REFRESH_SECONDS - MIN_KEY_REFRESH_SECONDS):

@@ -52,7 +52,7 @@ class SharedProblem:
     @property
     def is_transient(self) -> bool:
         """Whether the problem may end without a user's action."""
-        # The problem of a terminating pod ends with the pod, except that of a pod on a lost Kubernetes node.
+        # The problem of a terminating pod ends with the pod, unless the pod is on a lost Kubernetes node.
         are_terminating = all(node.process.is_terminating for node in self.nodes)
         return self.problem.reason in TRANSIENT_REASONS or (are_terminating and self.problem.reason != OLD_POD_MAY_RUN)
 

@@ -124,7 +124,7 @@ class LogReporter:
 
 
 def _to_wall_time(at: Optional[float], now: float) -> Optional[float]:
-    """Convert a time on the monotonic clock to Unix seconds, of which `now` is the current time."""
+    """Convert a time on the monotonic clock to Unix seconds. `now` is the current time in Unix seconds."""
     return None if at is None else round(now - max(0.0, time.monotonic() - at), 3)
 
 

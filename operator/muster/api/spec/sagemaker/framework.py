@@ -12,7 +12,7 @@ Version = Annotated[str, Field(min_length=1, max_length=32, pattern=VERSION_PATT
 
 
 class Framework(Model):
-    """A framework of which SageMaker has images.
+    """A framework for which SageMaker has images.
 
     With spec.image the versions are optional: the job runs that image, and muster configures the image's toolkit.
     """
