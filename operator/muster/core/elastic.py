@@ -124,7 +124,7 @@ def find_growth_time(elastic: Elastic, previous: Status, desired: int) -> float:
 
 
 def compute_followed_nodes(previous: Status, facts: JobFacts, desired: int, *, starts_ranks: bool) -> int:
-    """Return the new `status.elastic.followedNodes`: the spec.nodes to which muster has already adapted the attempt.
+    """Return the new `status.elastic.followedNodes`: the last spec.nodes for which muster has started an attempt.
 
     `starts_ranks` is whether the attempt starts now.
     """

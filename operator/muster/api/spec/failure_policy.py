@@ -67,8 +67,8 @@ class FailurePolicy(Model):
 
     max_restarts: int = Field(
         default=0,
-        description="How often muster starts the ranks again after a failure of a rank. Disruptions do not count; "
-        "nor do, on SageMaker, requests that fail because SageMaker lacks capacity.",
+        description="How often muster starts the ranks again after a failure of a rank. Disruptions do not count. On "
+        "SageMaker, requests that fail because SageMaker lacks capacity do not count either.",
         ge=0,
         le=MAX_RESTARTS,
     )

@@ -128,7 +128,7 @@ class Network(Model):
     )
     check: bool = Field(
         default=False,
-        description="Whether muster measures the network between the nodes for some seconds before the ranks start. "
+        description="Whether muster measures the network between the nodes for a few seconds before the ranks start. "
         "The status and an event name a node that is 10 times slower than the median; the job continues.",
     )
 

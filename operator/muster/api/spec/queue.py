@@ -26,4 +26,4 @@ class Queue(Model):
 
     kueue: QueueName | None = Field(default=None, description="A LocalQueue of Kueue, in the job's namespace.")
     volcano: QueueName | None = Field(default=None, description="A queue of Volcano.")
-    coscheduling: Coscheduling | None = Field(default=None, description="All or nothing by the coscheduling plug-in.")
+    coscheduling: Coscheduling | None = Field(default=None, description="Gang scheduling by the coscheduling plug-in.")

@@ -176,8 +176,8 @@ class Status(Model):
     progress: Progress | None = Field(default=None, description="The job's progress.")
     hang: HangRecord | None = Field(
         default=None,
-        description="The ranks that run but complete no optimizer steps, or did so when muster stopped them; unset if "
-        "no rank hangs.",
+        description="The ranks that run but complete no optimizer steps, or that hung when muster stopped them; unset "
+        "if no rank hangs.",
     )
     stragglers: StragglerRecord | None = Field(
         default=None,
@@ -197,7 +197,9 @@ class Status(Model):
         default=None, description="The restarts of the job; unset if there was none, and on SageMaker."
     )
     restart_request: RestartRequest | None = Field(
-        default=None, description="The last restart that a user has requested; unset if there was none."
+        default=None,
+        description="The last restart that a user requested, or that muster began to change the number of nodes; "
+        "unset if there was none.",
     )
     shard: int | None = Field(
         default=None,

@@ -19,7 +19,8 @@ class Framework(Model):
 
     name: Literal["PyTorch", "TensorFlow", "HuggingFace"] = Field(description="The framework.")
     version: Version | None = Field(
-        default=None, description='The framework\'s version, such as "2.0.1". For HuggingFace, that of transformers.'
+        default=None,
+        description='The framework\'s version, such as "2.0.1". For HuggingFace, the version of transformers.',
     )
     python_version: str | None = Field(
         default=None,

@@ -178,7 +178,7 @@ DATA_RULES = (
             f"{volume_path}.{path}" for volume_path in _VOLUME_PATHS for path in ("hostPath.path", "nfs.path")
         ),
         rationale="A relative path would depend on where muster was started, and .. leads out of the intended folder.",
-        message="the path must begin with / and must not contain ..; write it in full",
+        message="the path must begin with / and must not contain `..`; write it in full",
         find_violations=_check_volume_paths,
         cel=_ABSOLUTE_CEL,
     ),

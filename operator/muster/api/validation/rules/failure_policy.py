@@ -69,14 +69,14 @@ FAILURE_POLICY_RULES = (
     Rule(
         schema_paths=(_PATH,),
         rationale=f"The status keeps the times of the last {MAX_HISTORY} failures only.",
-        message=f"with windowSeconds, maxRestarts and maxDisruptions together are at most {MAX_HISTORY}",
+        message=f"with windowSeconds, the sum of maxRestarts and maxDisruptions must be at most {MAX_HISTORY}",
         find_violations=_check_window_limit,
         cel=f"!has(self.windowSeconds) || self.maxRestarts + self.maxDisruptions <= {MAX_HISTORY}",
     ),
     Rule(
         schema_paths=(f"{_PATH}.rules[]",),
         rationale="An empty rule would match every failure, and the rules after it would never apply.",
-        message="a rule names at least one of exitCodes, signals, reasons, ranks and nodes",
+        message="a rule must set at least one of exitCodes, signals, reasons, ranks and nodes",
         find_violations=_check_empty_rules,
         cel=" || ".join(
             f"(has(self.{name}) && size(self.{name}) > 0)"

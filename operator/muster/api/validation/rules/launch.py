@@ -171,7 +171,7 @@ LAUNCH_RULES = (
     Rule(
         schema_paths=("spec.command",),
         rationale="muster can't start a program without a name.",
-        message="the first word names the program to start",
+        message="the first entry must be the program to start",
         find_violations=_check_empty_command,
         cel=r"self.size() == 0 || self[0].matches('[^\\s]')",
     ),

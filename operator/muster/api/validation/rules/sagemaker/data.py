@@ -176,7 +176,7 @@ SAGEMAKER_DATA_RULES = (
             ),
         ),
         rationale="Several programs read the URI, and all of them must derive the same bucket and key.",
-        message=f"a folder of Amazon S3: {s3_uri.MESSAGE}",
+        message=f"the folder must be in Amazon S3; {s3_uri.MESSAGE}",
         find_violations=_check_uris,
         cel=s3_uri.CEL,
     ),
