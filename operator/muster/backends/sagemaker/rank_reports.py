@@ -29,7 +29,7 @@ class LogSource:
 class RankReports(Protocol):
     """The reports of the ranks of all followed training jobs.
 
-    A node's index is its index in SM_HOSTS. A report's replacement is always 0.
+    A node's index is its index in SM_HOSTS. A report's replacement number is always 0.
     """
 
     @property

@@ -164,7 +164,7 @@ class TrainingJobWatcher:
 def _apply_listed_status(
     training: TrainingJob, summary: TrainingJobSummary | None, description: TrainingJobDescription
 ) -> TrainingJob:
-    """Replace an older status by that of the newest list: a list covers many training jobs with one request.
+    """Replace an older status by the status in the newest list: one request lists many training jobs.
 
     A list doesn't contain the reason of an end, or the cost, so only Describe reports an end.
     """
