@@ -18,7 +18,7 @@ from muster.clients.kubernetes.backoff import compute_backoff_seconds
 from muster.collector.store import RankStore
 from muster.controller.jobs.cpu_share import CpuShare
 from muster.controller.jobs.cpu_time import MeteredCoroutine
-from muster.controller.jobs.processor_queue import ProcessorQueue
+from muster.controller.jobs.processor_queue import ProcessorQueue, Stage
 from muster.controller.jobs.reconcile_delay import MIN_DELAY_SECONDS, ReconcileDelay, make_delay
 from muster.controller.status.writer import (
     JobNotFound,
@@ -90,6 +90,7 @@ class JobController:
     on_waiting: Callable[[str], None]
     on_other_shard: Callable[[str], None]
     _task: asyncio.Task[None] | None = None
+    _meter: MeteredCoroutine[Requeue] | None = None
     _is_reconciling: bool = False
     _is_stopping: bool = False
     _is_urgent: bool = True
@@ -99,7 +100,9 @@ class JobController:
 
     def __post_init__(self, source: Object) -> None:
         writer_dependencies = self.dependencies.status_writer
-        self._status_writer = StatusWriter(writer_dependencies.read(source), writer_dependencies)
+        self._status_writer = StatusWriter(
+            writer_dependencies.read(source), writer_dependencies, self._begin_actions
+        )
         self._change_event = asyncio.Event()
 
     @property
@@ -141,7 +144,7 @@ class JobController:
     async def _reconcile_once(self) -> ReconcileDelay | None:
         """Reconcile once and handle failures. Return None if the job needs no other reconcile."""
         work = self.dependencies.measure(self._reconcile)
-        meter = MeteredCoroutine(work, self.dependencies.processor, self.resource.namespace)
+        meter = self._meter = MeteredCoroutine(work, self.dependencies.processor, self.resource.namespace)
         self._is_reconciling = True
         try:
             requeue = await meter
@@ -167,10 +170,14 @@ class JobController:
             self._logged_failure_kinds.clear()
             return None if requeue.is_over else self._make_delay(meter.seconds, requeue.at)
         finally:
-            self._is_reconciling = False
+            self._is_reconciling, self._meter = False, None
         if not self._is_stopping:
             await asyncio.sleep(seconds)
         return self._retry_after(0.0)
+
+    def _begin_actions(self) -> None:
+        if self._meter is not None:
+            self._meter.stage = Stage.ACTION
 
     def _make_delay(self, used_seconds: float, requeue_at: float | None) -> ReconcileDelay:
         share_seconds = self._share.get_delay(used_seconds, self.dependencies.clock())

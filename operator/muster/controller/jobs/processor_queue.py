@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 ITERATION_SECONDS = 0.004
 """The expected processor time of the steps that run in one iteration of the event loop. At least one step runs."""
@@ -16,10 +19,49 @@ An iteration handles all requests that have arrived. If hundreds of agents repor
 in a second.
 """
 
+MAX_ACTION_WAIT_SECONDS = 1.0
+"""After this time, a waiting step of a reconcile's actions is no longer behind other reconciles' decisions."""
+
 _OTHERS_FACTOR = 2.0
 
 _ESTIMATE_WEIGHT = 0.1
 _WAIT_WEIGHT = 0.05
+
+
+_Ticket: TypeAlias = tuple[asyncio.Future[None], float]
+"""A ticket, and the loop's time at which it was acquired."""
+
+
+class Stage(enum.Enum):
+    """What a step of a reconcile is for.
+
+    If a hundred jobs fail at once, first write the hundred statuses. Each restart then costs ten times a status.
+    """
+
+    DECISION = enum.auto()
+    """The step is before the write of the status."""
+
+    ACTION = enum.auto()
+    """The status is written."""
+
+
+@dataclass(frozen=True)
+class _WaitingTickets:
+    """The tickets of a namespace, oldest first."""
+
+    decisions: deque[_Ticket] = field(default_factory=deque)
+    actions: deque[_Ticket] = field(default_factory=deque)
+
+    def __bool__(self) -> bool:
+        return bool(self.decisions or self.actions)
+
+    def append(self, ticket: _Ticket, stage: Stage) -> None:
+        (self.decisions if stage is Stage.DECISION else self.actions).append(ticket)
+
+    def pop(self, now: float) -> _Ticket:
+        """Remove and return the next ticket."""
+        is_late = bool(self.actions) and now - self.actions[0][1] >= MAX_ACTION_WAIT_SECONDS
+        return self.actions.popleft() if is_late or not self.decisions else self.decisions.popleft()
 
 
 class ProcessorQueue:
@@ -32,7 +74,7 @@ class ProcessorQueue:
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
         self.mean_wait_seconds = 0.0
-        self._tickets: dict[str, deque[tuple[asyncio.Future[None], float]]] = {}
+        self._tickets: dict[str, _WaitingTickets] = {}
         self._used_seconds: dict[str, float] = {}
         self._virtual_time = 0.0
         self._granted_tickets: dict[asyncio.Future[None], float] = {}
@@ -40,17 +82,17 @@ class ProcessorQueue:
         self._is_scheduled = False
         self._released_at: float | None = None
 
-    def acquire(self, namespace: str) -> asyncio.Future[None]:
+    def acquire(self, namespace: str, stage: Stage = Stage.DECISION) -> asyncio.Future[None]:
         """Return a ticket: a future that is done when the caller may run a step.
 
-        Call `release` after the step, or instead of it.
+        Call `release` after the step, or instead of it. Within a namespace, decisions are before actions.
         """
         loop = asyncio.get_running_loop()
         ticket = loop.create_future()
         if namespace not in self._tickets:
-            self._tickets[namespace] = deque()
+            self._tickets[namespace] = _WaitingTickets()
             self._used_seconds[namespace] = max(self._virtual_time, self._used_seconds.get(namespace, 0.0))
-        self._tickets[namespace].append((ticket, loop.time()))
+        self._tickets[namespace].append((ticket, loop.time()), stage)
         self._schedule()
         return ticket
 
@@ -84,7 +126,7 @@ class ProcessorQueue:
         while self._tickets and (remaining >= estimate or not self._granted_tickets):
             namespace = min(self._tickets, key=self._used_seconds.__getitem__)
             tickets = self._tickets[namespace]
-            ticket, acquired_at = tickets.popleft()
+            ticket, acquired_at = tickets.pop(now)
             if not tickets:
                 del self._tickets[namespace]
             if not ticket.done():

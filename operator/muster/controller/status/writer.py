@@ -65,13 +65,17 @@ class StatusWriterDependencies:
 class StatusWriter:
     """The status writer of one job. `newest_resource` is the newest known version of the resource.
 
-    `progress_due_at` is the time at which progress may be written; None if no progress waits.
+    `progress_due_at` is the time at which progress may be written; None if no progress waits. `on_written` is called
+    after each write.
     """
 
-    def __init__(self, resource: Resource, dependencies: StatusWriterDependencies) -> None:
+    def __init__(
+        self, resource: Resource, dependencies: StatusWriterDependencies, on_written: Callable[[], None]
+    ) -> None:
         self.newest_resource = resource
         self.progress_due_at: float | None = None
         self._dependencies = dependencies
+        self._on_written = on_written
         self._base = resource
         self._progress_at = float("-inf")
         self._slot_at: float | None = None
@@ -181,6 +185,7 @@ class StatusWriter:
         self._last_write = (self.newest_resource, new_fields)
         self._progress_at = self._dependencies.clock()
         self._dependencies.publish(base, base.status, status)
+        self._on_written()
 
     def _publish_unconfirmed(self) -> None:
         """Publish a status whose write got no response, if the next version of the resource contains it."""

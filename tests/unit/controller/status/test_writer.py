@@ -33,13 +33,17 @@ class Site:
     now: float = 1000.0
     holds_lease: bool = True
     reports: list[tuple[str, str]] = field(default_factory=list)
+    writes: int = 0
 
     def status_writer(self) -> StatusWriter:
         assert self.server.resource is not None
         desk = StatusWriterDependencies(
             self.client, self.budget, lambda: self.now, self.publish, lambda: self.holds_lease
         )
-        return StatusWriter(read_resource(self.server.resource), desk)
+        return StatusWriter(read_resource(self.server.resource), desk, self.count_write)
+
+    def count_write(self) -> None:
+        self.writes += 1
 
     def publish(self, _: Resource, before: Status, after: Status) -> None:
         self.reports.append((before.phase, after.phase))
@@ -65,6 +69,7 @@ async def test_news_is_stored_when_write_returns(tmp_path: Path) -> None:
         assert here.server.patches[0]["metadata"] == {"resourceVersion": "100", "uid": "u-1"}
         assert status_writer.newest_resource.version == "101"
         assert here.reports == [("Pending", "Starting")]
+        assert here.writes == 1
 
 
 async def test_only_what_differs_is_sent_and_nothing_when_nothing_does(tmp_path: Path) -> None:
@@ -212,6 +217,7 @@ async def test_a_failed_write_is_not_reported(tmp_path: Path) -> None:
         assert status_writer.handle_change(here.server.resource)
         status_writer.begin_reconcile()
         assert here.reports == []
+        assert here.writes == 0
 
 
 async def test_a_resource_of_the_same_name_made_anew_is_another_job(tmp_path: Path) -> None:
