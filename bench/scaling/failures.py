@@ -81,7 +81,7 @@ async def measure_pods(site: MusterSite, jobs: int, pods: int, *, pause: float |
         start = time.monotonic()
         ends += [asyncio.create_task(_wait_for_end(site, name, start)) for name in batch]
         with site.profile():
-            await site.api.send_all([_make_failure(site.namespace, f"{name}-1-0") for name in batch])
+            await site.api.send_all([make_failure(site.namespace, f"{name}-1-0") for name in batch])
             async with asyncio.timeout(END_SECONDS):
                 said += [seen - start for seen in await asyncio.gather(*shown)]
         await asyncio.sleep(pause or 0.0)
@@ -101,7 +101,8 @@ async def _wait_for_end(site: MusterSite, name: str, start: float) -> float:
     return await site.jobs.wait(name, is_failed) - start
 
 
-def _make_failure(namespace: str, pod: str) -> Request:
+def make_failure(namespace: str, pod: str) -> Request:
+    """Return the request with which a kubelet reports that a pod has failed."""
     state = {"terminated": {"exitCode": 1, "reason": "Error"}}
     container = {"name": "trainer", "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": state}
     body = {"status": {"phase": "Failed", "containerStatuses": [container]}}

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 from cluster.operator.operator_process import OperatorProcess
 from scaling import usage
-from scaling.failures import make_names
+from scaling.failures import make_failure, make_names
 from scaling.job_watch import all_ranks_run, shows_failure
 from scaling.muster_site import MusterSite
 
@@ -38,9 +38,9 @@ async def measure(site: MusterSite, jobs: int, pods: int, seconds: float) -> dic
     _show(result)
     result["restart"] = await _measure_restart(site, names)
     _show(result["restart"])
-    result["graceful_hand_over"] = await _measure_hand_over(site, names[:-1], signal.SIGTERM)
+    result["graceful_hand_over"] = await _measure_hand_over(site, names[:-2], signal.SIGTERM)
     _show(result["graceful_hand_over"])
-    result["crash_hand_over"] = await _measure_hand_over(site, names[:-1], signal.SIGKILL)
+    result["crash_hand_over"] = await _measure_hand_over(site, names[:-2], signal.SIGKILL)
     return result
 
 
@@ -95,19 +95,24 @@ def _find_p99(buckets: Counter[float]) -> float | None:
 
 
 async def _measure_restart(site: MusterSite, names: list[str]) -> dict[str, Any]:
-    """Kill the operator and start it again. A rank fails meanwhile; all other statuses must stay the same."""
-    *others, failing = names
+    """Kill the operator and start it again. Meanwhile a rank of a job and a pod of another one fail.
+
+    The API server knows of the pod; of the rank, the operator learns from its agent. All other statuses must stay.
+    """
+    *others, failed_pod, failing = names
     site.jobs.phases.clear()
     killed_at = time.monotonic()
     await asyncio.to_thread(site.operator.end)
     await site.get_agents().fail([(f"{failing}-0-0", 0)])
+    await site.api.send_all([make_failure(site.namespace, f"{failed_pod}-1-0")])
     started_at = time.monotonic()
     await asyncio.to_thread(site.operator.start)
     ready_at = time.monotonic()
-    shown = asyncio.create_task(site.jobs.wait(failing, shows_failure))
+    shown, pod_shown = (asyncio.create_task(site.jobs.wait(name, shows_failure)) for name in (failing, failed_pod))
     contact = await site.get_agents().request(do="wait_for_contact", since=started_at, seconds=CONTACT_SECONDS)
     result = {"ready": round(ready_at - killed_at, 2), "contact": contact}
-    result["failure_shown"] = round(await shown - started_at, 2)
+    result["failed_pod_shown"] = round(await pod_shown - started_at, 2)
+    result["failed_rank_shown"] = round(await shown - started_at, 2)
     return await _finish(site, others, result)
 
 

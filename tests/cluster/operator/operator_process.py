@@ -201,7 +201,8 @@ class Replicas:
 
     def start(self, shard: Shard | None = None) -> OperatorProcess:
         """Start another operator, of this shard or without shards."""
-        log = self.folder / f"operator-{len(self.started)}.log"
+        # A test may remove a replica that has ended.
+        log = self.folder / f"operator-{len(list(self.folder.glob('operator-*.log')))}.log"
         replica = OperatorProcess(
             *(self.kubectl, self.kubeconfig, self.namespace, log, self.more),
             *(self.config, self.environment, self.storage_image, self.options, shard or Shard()),
