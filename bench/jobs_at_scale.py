@@ -9,6 +9,7 @@ Each part runs the operator as a process in a namespace of its own, and prints o
 - `failed-pods`, `failed-pods-at-once`: the same with a pod that fails before its agent has reported;
 - `restarts`: the start of one job of `--job-pods` pods, and its restarts in place: a rank fails, and all ranks of the
   next attempt start in the same pods;
+- `soak`: `--jobs` jobs run for `--seconds`; the operator's memory in each twelfth of the time;
 - `steady`: `--jobs` jobs run for `--seconds`. Then the operator is killed and starts again, and two standby replicas
   take over: from a leader that ends on SIGTERM, and from one that is killed.
 
@@ -73,12 +74,18 @@ async def measure_steady(site: MusterSite, options: argparse.Namespace) -> dict[
     return await steady.measure(site, options.jobs, options.pods, options.seconds)
 
 
+async def measure_soak(site: MusterSite, options: argparse.Namespace) -> dict[str, Any]:
+    """Measure whether an operator with running jobs grows."""
+    return await steady.measure_soak(site, options.jobs, options.pods, options.seconds)
+
+
 PARTS: dict[str, Part] = {
     "failures": measure_failures,
     "failures-at-once": measure_failures_at_once,
     "failed-pods": measure_failed_pods,
     "failed-pods-at-once": measure_failed_pods_at_once,
     "restarts": measure_restarts,
+    "soak": measure_soak,
     "steady": measure_steady,
 }
 WITHOUT_AGENTS = ("failed-pods", "failed-pods-at-once")
@@ -114,7 +121,7 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=10, help="the pods of each job")
     parser.add_argument("--job-pods", type=int, default=512, help="the pods of the large job of `restarts`")
     parser.add_argument("--restarts", type=int, default=1, help="how often it restarts; later restarts have a backoff")
-    parser.add_argument("--seconds", type=float, default=300.0, help="how long `steady` measures")
+    parser.add_argument("--seconds", type=float, default=300.0, help="how long `steady` and `soak` measure")
     parser.add_argument("--nodes", type=int, default=nodes.NODES, help="simulated Kubernetes nodes")
     parser.add_argument("--profile", type=Path, metavar="FOLDER", help="where py-spy writes the operator's stacks")
     options = parser.parse_args()

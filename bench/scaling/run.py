@@ -21,7 +21,7 @@ MEASURED_PREFIX, WARM_UP_NAME = "run-", "warm-up"
 # On an idle machine the controllers finish within this time after the last pod's start: they write the jobs' statuses.
 SETTLE_SECONDS = 3.0
 POLL_SECONDS = 0.05
-POD_SECONDS = 120.0
+BASE_SECONDS, SECONDS_PER_POD = 60.0, 0.05
 PROFILE_SECONDS = 600
 API_PROFILE_SECONDS = 20
 
@@ -124,7 +124,7 @@ async def warm_up(api: Api, pod_creator: PodCreator, namespace: str) -> None:
 
 async def wait_until_any(api: Api, path: str) -> None:
     """Wait until a list has an item."""
-    async with asyncio.timeout(POD_SECONDS):
+    async with asyncio.timeout(BASE_SECONDS):
         while not await api.list_items(path):  # noqa: ASYNC110 - polling is enough before the measurement
             await asyncio.sleep(POLL_SECONDS)
 
@@ -168,12 +168,14 @@ async def measure(api: Api, workload: Workload, times: PodTimes, pids: dict[str,
     started_at = time.monotonic()
     await api.send_all(requests)
     applied_at = time.monotonic()
+    # A measurement without an end says nothing: this is several times what the slowest creator needs.
+    patience = BASE_SECONDS + SECONDS_PER_POD * shape.all_pods
     try:
-        async with asyncio.timeout(POD_SECONDS):
+        async with asyncio.timeout(patience):
             await times.wait_for(shape.all_pods)
     except TimeoutError:
         counts = f"{len(times.created)} created, {len(times.running)} running"
-        raise RuntimeError(f"{namespace}: of {shape.all_pods} pods only {counts} after {POD_SECONDS:.0f} s") from None
+        raise RuntimeError(f"{namespace}: of {shape.all_pods} pods only {counts} after {patience:.0f} s") from None
     await asyncio.sleep(SETTLE_SECONDS)
     after = await snapshot(api, pids)
     return {

@@ -19,6 +19,8 @@ from scaling.muster_site import MusterSite
 BATCH_JOBS = 100
 """The jobs are created in batches of this number, so that the start takes little memory."""
 
+SOAK_SAMPLES = 12
+
 START_SECONDS, SETTLE_SECONDS, CONTACT_SECONDS, READY_SECONDS = 300.0, 10.0, 120.0, 60.0
 POLL_SECONDS, METRICS_SECONDS = 0.02, 10.0
 _LAG_BUCKET = re.compile(r'^muster_event_loop_lag_seconds_bucket\{le="([^"]+)"\} (\S+)$', re.MULTILINE)
@@ -28,12 +30,11 @@ _WRITES = re.compile(r'^muster_status_writes_total\{kind="(\w+)"\} (\S+)$', re.M
 async def measure(site: MusterSite, jobs: int, pods: int, seconds: float) -> dict[str, Any]:
     """Start jobs, and measure while their ranks only make progress. Then restart and replace the operator."""
     names, started_at = make_names(jobs), time.monotonic()
-    for first in range(0, jobs, BATCH_JOBS):
-        await site.start(names[first : first + BATCH_JOBS], pods, START_SECONDS)
+    await _start_jobs(site, names, pods)
     start = round(time.monotonic() - started_at, 1)
     await asyncio.sleep(SETTLE_SECONDS)
     with site.profile():
-        steady = await _measure_usage(site, seconds)
+        steady = await measure_usage(site, seconds)
     result: dict[str, Any] = {"jobs": jobs, "agents": jobs * pods, "start_seconds": start, "steady": steady}
     _show(result)
     result["restart"] = await _measure_restart(site, names)
@@ -44,12 +45,41 @@ async def measure(site: MusterSite, jobs: int, pods: int, seconds: float) -> dic
     return result
 
 
+async def measure_soak(site: MusterSite, jobs: int, pods: int, seconds: float) -> dict[str, Any]:
+    """Start jobs, and measure the operator's memory and usage in each of `SOAK_SAMPLES` equal intervals."""
+    await _start_jobs(site, make_names(jobs), pods)
+    await asyncio.sleep(SETTLE_SECONDS)
+    samples = []
+    for _ in range(SOAK_SAMPLES):
+        samples.append(await measure_usage(site, seconds / SOAK_SAMPLES))
+        _show(samples[-1])
+    memory = [sample["operator_mib"] for sample in samples]
+    # The first intervals fill caches and the allocator's arenas.
+    middle = len(memory) // 2
+    return {
+        "jobs": jobs,
+        "agents": jobs * pods,
+        "seconds": seconds,
+        "operator_mib": memory,
+        "growth_in_second_half_mib": round(memory[-1] - memory[middle], 1),
+        "loop_lag_p99_below": [sample["loop_lag_p99_below"] for sample in samples],
+        "status_writes_per_second": [sample["status_writes_per_second"] for sample in samples],
+        "cores": samples[-1]["cores"],
+    }
+
+
+async def _start_jobs(site: MusterSite, names: list[str], pods: int) -> None:
+    for first in range(0, len(names), BATCH_JOBS):
+        await site.start(names[first : first + BATCH_JOBS], pods, START_SECONDS)
+
+
 def _show(result: dict[str, Any]) -> None:
     """Print a result at once, because the next ones take minutes."""
     print(json.dumps(result), file=sys.stderr, flush=True)
 
 
-async def _measure_usage(site: MusterSite, seconds: float) -> dict[str, Any]:
+async def measure_usage(site: MusterSite, seconds: float) -> dict[str, Any]:
+    """Measure all components for this time."""
     cpu, before, began = site.measure_cpu(), await _read_metrics(site), time.monotonic()
     agents_before = await site.get_agents().request(do="count")
     await asyncio.sleep(seconds)
