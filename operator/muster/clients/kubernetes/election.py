@@ -23,7 +23,10 @@ Kubernetes' own controllers use the same time, because an overloaded API server 
 """
 
 POLL_SECONDS = 1.0
-"""The interval at which candidates read the Lease."""
+"""The interval at which a process checks its state, and retries a failed request."""
+
+CANDIDATE_POLL_SECONDS = 0.5
+"""The interval at which candidates read the Lease. After a release, no process leads for half of it on average."""
 
 _TERM_EPOCH = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
 

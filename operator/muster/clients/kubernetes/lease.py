@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from muster.clients.kubernetes.client import Client
 from muster.clients.kubernetes.election import (
+    CANDIDATE_POLL_SECONDS,
     GIVE_UP_SECONDS,
     POLL_SECONDS,
     RENEW_SECONDS,
@@ -122,7 +123,7 @@ class LeaderElector:
                         return await self._take(step), requested_at
             except (ApiError, TimeoutError) as error:
                 _log.warning("%s could not read or acquire the Lease: %s", self._identity, _describe_error(error))
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(CANDIDATE_POLL_SECONDS)
 
     async def _take(self, step: Step) -> int:
         now = self._clock()
