@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+import heapq
+import itertools
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 
 MAX_SHARE_OF_FREE = 3
 """The maximum ratio of a key's slots to the free slots. So a single key holds at most three quarters of all slots."""
@@ -14,8 +17,18 @@ LATE_SECONDS = 1.0
 """A slot that is held longer doesn't count for its key's limit: hanging requests must not block other requests."""
 
 
+slot_order: ContextVar[int] = ContextVar("slot_order", default=0)
+"""The place of a task's requests among those of its key: a lower number is first.
+
+It is the job's place in the order of jobs. If a thousand jobs start at once, their pods are created job by job, so that
+most jobs run long before the last one.
+"""
+
+
 class FairSlots:
-    """Grants at most `total` slots. The waiting key with the fewest slots is next; within a key, the first request.
+    """Grants at most `total` slots. The waiting key with the fewest slots is next.
+
+    Within a key, the request with the lowest `slot_order` is next, and of equal ones the first.
 
     `limit` returns the maximum number of slots that a key may hold now. It is called whenever a slot is requested or
     released.
@@ -26,7 +39,8 @@ class FairSlots:
         self._limit = limit or (lambda _: total)
         self._held: Counter[str] = Counter()
         self._late: Counter[str] = Counter()
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._waiting: dict[str, list[tuple[int, int, asyncio.Future[None]]]] = {}
+        self._sequence = itertools.count()
 
     @asynccontextmanager
     async def slot(self, key: str) -> AsyncIterator[None]:
@@ -51,7 +65,7 @@ class FairSlots:
             self._give_slot(key)
             return
         future = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(key, deque()).append(future)
+        heapq.heappush(self._waiting.setdefault(key, []), (slot_order.get(), next(self._sequence), future))
         try:
             await future
         except asyncio.CancelledError:
@@ -87,7 +101,7 @@ class FairSlots:
     def _grant(self, key: str) -> None:
         """Give a slot to the first waiting request of this key, or skip it if it was cancelled."""
         waiting = self._waiting.pop(key)
-        future = waiting.popleft()
+        _, _, future = heapq.heappop(waiting)
         if waiting:
             self._waiting[key] = waiting
         if not future.done():

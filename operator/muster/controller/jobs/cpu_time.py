@@ -4,21 +4,21 @@ from collections.abc import Callable, Coroutine, Generator
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from muster.controller.jobs.processor_queue import ProcessorQueue, Stage
+from muster.controller.jobs.processor_queue import Place, ProcessorQueue
 from muster.engine.thread import report_cpu_seconds
 
 T = TypeVar("T")
 
 
 class MeteredCoroutine(Generic[T]):
-    """An awaitable that runs `work`, and sums up its processor time in `seconds`. Each step waits in `queue`, at `stage`.
+    """An awaitable that runs `work`, and sums up its processor time in `seconds`.
 
-    The sum includes the task's work in other threads, but not the work of tasks that it starts.
+    Each step waits in `queue` for its turn, at `place`. The sum includes the task's work in other threads, but not the work of tasks that it starts.
     """
 
     def __init__(self, work: Coroutine[Any, Any, T], queue: ProcessorQueue, namespace: str) -> None:
         self.seconds = 0.0
-        self.stage = Stage.DECISION
+        self.place = Place()
         self._work = work
         self._queue = queue
         self._namespace = namespace
@@ -28,7 +28,7 @@ class MeteredCoroutine(Generic[T]):
         report_cpu_seconds.set(self._add_thread_seconds)
         step: Callable[[], Any] = partial(self._work.send, None)
         while True:
-            ticket = self._queue.acquire(self._namespace, self.stage)
+            ticket = self._queue.acquire(self._namespace, self.place)
             try:
                 yield from ticket
             except BaseException as error:  # noqa: BLE001 - raised in the coroutine

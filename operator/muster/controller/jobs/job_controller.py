@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import traceback
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field
 from typing import Any, TypeAlias
 
@@ -15,10 +16,11 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.backends.base import ClusterBackend, Requeue
 from muster.clients.kubernetes.backoff import compute_backoff_seconds
+from muster.clients.kubernetes.fair_slots import slot_order
 from muster.collector.store import RankStore
 from muster.controller.jobs.cpu_share import CpuShare
 from muster.controller.jobs.cpu_time import MeteredCoroutine
-from muster.controller.jobs.processor_queue import ProcessorQueue, Stage
+from muster.controller.jobs.processor_queue import Place, ProcessorQueue, Stage
 from muster.controller.jobs.reconcile_delay import MIN_DELAY_SECONDS, ReconcileDelay, make_delay
 from muster.controller.status.writer import (
     JobNotFound,
@@ -62,7 +64,8 @@ class JobControllerDependencies:
 
     `apply_defaults` completes a spec for its backend. `admit` raises `InvalidResource` if the job's namespace may not
     use what the job requests. `processor` shares the event loop's time among namespaces. `clock` returns Unix seconds,
-    `jitter` a random number from 0 to 1. `measure` wraps each reconcile, for metrics.
+    `jitter` a random number from 0 to 1. `job_numbers` has the numbers of new jobs: the actions of the job with the
+    lowest number are first. `measure` wraps each reconcile, for metrics.
     """
 
     backends: Mapping[BackendName, ClusterBackend]
@@ -73,6 +76,7 @@ class JobControllerDependencies:
     clock: Callable[[], float]
     processor: ProcessorQueue
     jitter: Callable[[], float]
+    job_numbers: Iterator[int] = field(default_factory=itertools.count)
     measure: Callable[[Reconcile], Coroutine[Any, Any, Requeue]] = run_unmeasured
 
 
@@ -100,10 +104,9 @@ class JobController:
 
     def __post_init__(self, source: Object) -> None:
         writer_dependencies = self.dependencies.status_writer
-        self._status_writer = StatusWriter(
-            writer_dependencies.read(source), writer_dependencies, self._begin_actions
-        )
+        self._status_writer = StatusWriter(writer_dependencies.read(source), writer_dependencies, self._begin_actions)
         self._change_event = asyncio.Event()
+        self._number = next(self.dependencies.job_numbers)
 
     @property
     def resource(self) -> Resource:
@@ -130,6 +133,7 @@ class JobController:
         return self._task
 
     async def _run(self) -> None:
+        slot_order.set(self._number)
         try:
             while not self._is_stopping:
                 delay = await self._reconcile_once()
@@ -177,7 +181,7 @@ class JobController:
 
     def _begin_actions(self) -> None:
         if self._meter is not None:
-            self._meter.stage = Stage.ACTION
+            self._meter.place = Place(Stage.ACTION, self._number)
 
     def _make_delay(self, used_seconds: float, requeue_at: float | None) -> ReconcileDelay:
         share_seconds = self._share.get_delay(used_seconds, self.dependencies.clock())

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import heapq
+import itertools
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -46,22 +48,43 @@ class Stage(enum.Enum):
 
 
 @dataclass(frozen=True)
+class Place:
+    """The place of a step among those of its namespace: decisions before actions, and the actions of `job` in order."""
+
+    stage: Stage = Stage.DECISION
+    job: int = 0
+
+
+_FIRST = Place()
+
+
+@dataclass(frozen=True)
 class _WaitingTickets:
-    """The tickets of a namespace, oldest first."""
+    """The tickets of a namespace: decisions with the oldest first, and a heap of actions by job."""
 
     decisions: deque[_Ticket] = field(default_factory=deque)
-    actions: deque[_Ticket] = field(default_factory=deque)
+    actions: list[tuple[int, int, _Ticket]] = field(default_factory=list)
+    _sequence: Iterator[int] = field(default_factory=itertools.count)
 
     def __bool__(self) -> bool:
         return bool(self.decisions or self.actions)
 
-    def append(self, ticket: _Ticket, stage: Stage) -> None:
-        (self.decisions if stage is Stage.DECISION else self.actions).append(ticket)
+    def append(self, ticket: _Ticket, place: Place) -> None:
+        if place.stage is Stage.DECISION:
+            self.decisions.append(ticket)
+        else:
+            heapq.heappush(self.actions, (place.job, next(self._sequence), ticket))
 
     def pop(self, now: float) -> _Ticket:
         """Remove and return the next ticket."""
-        is_late = bool(self.actions) and now - self.actions[0][1] >= MAX_ACTION_WAIT_SECONDS
-        return self.actions.popleft() if is_late or not self.decisions else self.decisions.popleft()
+        if self.decisions and not (self.actions and self._is_late(now)):
+            return self.decisions.popleft()
+        _, _, ticket = heapq.heappop(self.actions)
+        return ticket
+
+    def _is_late(self, now: float) -> bool:
+        _, _, (_, acquired_at) = self.actions[0]
+        return now - acquired_at >= MAX_ACTION_WAIT_SECONDS
 
 
 class ProcessorQueue:
@@ -82,17 +105,17 @@ class ProcessorQueue:
         self._is_scheduled = False
         self._released_at: float | None = None
 
-    def acquire(self, namespace: str, stage: Stage = Stage.DECISION) -> asyncio.Future[None]:
+    def acquire(self, namespace: str, place: Place = _FIRST) -> asyncio.Future[None]:
         """Return a ticket: a future that is done when the caller may run a step.
 
-        Call `release` after the step, or instead of it. Within a namespace, decisions are before actions.
+        Call `release` after the step, or instead of it.
         """
         loop = asyncio.get_running_loop()
         ticket = loop.create_future()
         if namespace not in self._tickets:
             self._tickets[namespace] = _WaitingTickets()
             self._used_seconds[namespace] = max(self._virtual_time, self._used_seconds.get(namespace, 0.0))
-        self._tickets[namespace].append((ticket, loop.time()), stage)
+        self._tickets[namespace].append((ticket, loop.time()), place)
         self._schedule()
         return ticket
 

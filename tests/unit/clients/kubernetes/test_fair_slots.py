@@ -7,7 +7,7 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.clients.kubernetes.fair_slots import FairSlots
+from muster.clients.kubernetes.fair_slots import FairSlots, slot_order
 from support import virtual_time
 
 TOTAL = 64
@@ -122,3 +122,23 @@ def test_no_slot_is_lost_when_requests_are_cancelled(users: list[tuple[str, int,
                 pass
 
     virtual_time.run(main())
+
+
+def test_requests_of_a_key_go_job_by_job() -> None:
+    async def main() -> list[int]:
+        slots, served = FairSlots(4, lambda _: 1), list[int]()
+
+        async def create_pods(job: int) -> None:
+            slot_order.set(job)
+            for _ in range(3):
+                async with slots.slot("team"):
+                    served.append(job)
+                    await asyncio.sleep(1.0)
+
+        async with asyncio.TaskGroup() as tasks:
+            for job in (2, 0, 1):
+                tasks.create_task(create_pods(job))
+        return served
+
+    # A free slot goes to a waiting request: none of job 0 waits while its last one ends.
+    assert virtual_time.run(main()) == [2, 0, 1, 0, 1, 0, 1, 2, 2]
