@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,8 +37,8 @@ def clean_environment() -> dict[str, str]:
     return environment | {"OMP_NUM_THREADS": "1"}
 
 
-def start(command: list[str], variables: dict[str, str], directory: Path = ROOT) -> subprocess.Popen[str]:
-    environment = clean_environment() | variables
+def start(command: list[str], variables: Mapping[str, str], directory: Path = ROOT) -> subprocess.Popen[str]:
+    environment = {**clean_environment(), **variables}
     return subprocess.Popen(
         command, cwd=directory, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

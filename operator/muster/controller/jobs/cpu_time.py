@@ -13,7 +13,8 @@ T = TypeVar("T")
 class MeteredCoroutine(Generic[T]):
     """An awaitable that runs `work`, and sums up its processor time in `seconds`.
 
-    Each step waits in `queue` for its turn, at `place`. The sum includes the task's work in other threads, but not the work of tasks that it starts.
+    Each step waits in `queue` for its turn, at `place`. The sum includes the task's work in other threads,
+    but not the work of tasks that it starts.
     """
 
     def __init__(self, work: Coroutine[Any, Any, T], queue: ProcessorQueue, namespace: str) -> None:
