@@ -16,7 +16,12 @@ HYDRA = "HYDRA build details:"
 
 def start(folder: Path, said: str, named: str) -> str:
     program = folder / "mpirun"
-    program.write_text(f"#!/bin/sh\necho '{said}'\n")
+    program.write_text(f"#!/bin/sh\necho asked >>{folder}/questions\necho '{said}'\n")
+    return start_again(folder, named)
+
+
+def start_again(folder: Path, named: str) -> str:
+    program = folder / "mpirun"
     program.chmod(0o755)
     context = make_node_context(replace(make_plan("train", launcher=Launcher.MPI), mpi=named), 0)
     command, _ = build_mpirun_command(context, {"PATH": f"{folder}:/bin"}, "10.0.0.1:29500")
@@ -39,3 +44,12 @@ def test_the_mpirun_that_is_meant(tmp_path: Path, said: str, named: str, option:
 def test_an_mpirun_of_another_family_is_named_and_not_started(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"implementation is MPICH, but /.*/mpirun is OpenMPI: set OpenMPI or Auto"):
         start(tmp_path, OPEN_MPI, Mpi.MPICH)
+
+
+def test_mpirun_is_asked_for_its_version_once_for_all_attempts(tmp_path: Path) -> None:
+    questions = tmp_path / "questions"
+    assert [start(tmp_path, OPEN_MPI, Mpi.AUTO), start_again(tmp_path, Mpi.AUTO)] == ["--hostfile", "--hostfile"]
+    assert questions.read_text() == "asked\n"
+
+    assert start(tmp_path, HYDRA, Mpi.AUTO) == "-f"
+    assert questions.read_text() == "asked\nasked\n"

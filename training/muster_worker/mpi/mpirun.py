@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from typing import Mapping, Optional, Sequence, Tuple, Union
+from functools import lru_cache
+from typing import Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from muster_worker.contract.mpi import Mpi
 from muster_worker.contract.schema import AgentProblem, EndReason
@@ -121,10 +122,28 @@ def _find_program(name: str, environment: Mapping[str, str]) -> str:
     return program
 
 
+class _ProgramFile(NamedTuple):
+    """A program's file. It compares unequal to another file at the same path."""
+
+    path: str
+    device: int
+    inode: int
+    size: int
+    modified_at: int  # ns
+
+
 def _read_version(program: str, environment: Mapping[str, str]) -> str:
+    """Return the output of `program --version`. Raises `OSError` and `ValueError`."""
+    status = os.stat(program)
+    file = _ProgramFile(program, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    return _run_version_option(file, tuple(environment.items()))
+
+
+@lru_cache(maxsize=1)  # each attempt asks again, and Open MPI 5 needs 30 ms for the answer
+def _run_version_option(program: _ProgramFile, environment: Tuple[Tuple[str, str], ...]) -> str:
     try:
         completed = subprocess.run(
-            (program, "--version"),
+            (program.path, "--version"),
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -133,5 +152,5 @@ def _read_version(program: str, environment: Mapping[str, str]) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise ValueError(f"{program} --version did not finish in {VERSION_SECONDS:.0f} s") from None
+        raise ValueError(f"{program.path} --version did not finish in {VERSION_SECONDS:.0f} s") from None
     return completed.stdout.decode("utf-8", "replace")

@@ -24,7 +24,7 @@ from muster_worker.launchers.environment import NodeContext
 from muster_worker.launchers.launch import StartedProcess, launch
 from muster_worker.machine import processes
 from muster_worker.mpi.help_boxes import select_error_lines
-from muster_worker.rank_group import stack_dump
+from muster_worker.rank_group import launcher_signals, stack_dump
 from muster_worker.rank_group.exit_statuses import ExitStatuses
 from muster_worker.rank_group.graceful_stop import GracefulStop
 from muster_worker.rank_group.hang_watch import HangDetector
@@ -116,6 +116,8 @@ class RankGroup:
             return max(0.0, self._start_checks.next_poll_at - time.monotonic())
         if self._rank_registry.has_lost_ranks or not self._is_busy or self._is_overdue():
             return SCAN_SECONDS
+        if self._mpi_world is not None and self._have_stopped_ranks_ended:
+            return SCAN_SECONDS
         timeouts = [] if self._kill_at is None else [max(SCAN_SECONDS, self._kill_at - time.monotonic())]
         if self._mpi_world is not None and self._mpi_world.next_poll_in is not None:
             timeouts.append(self._mpi_world.next_poll_in)
@@ -164,19 +166,7 @@ class RankGroup:
 
     def _send_sigterm(self) -> None:
         live_pids = [link.pid for link in self._rank_registry.find_live_links().values() if link.pid is not None]
-        if self._mpi_world is not None and live_pids:
-            # Signal only the ranks. On SIGTERM mpirun and its daemons would kill the ranks after a second. Without
-            # SIGTERM they exit after their ranks.
-            processes.signal_processes(live_pids, signal.SIGTERM)
-            return
-        if self._mpi_world is not None:
-            self._mpi_world.terminate()
-        for process in self._children.values():
-            # torchrun forwards the signal to its ranks. Ranks of other launchers are in the launcher's process group.
-            if process.spec.forwards_signals:
-                processes.signal_processes((process.pid,), signal.SIGTERM)
-            else:
-                processes.signal_process_group(process.pid, signal.SIGTERM)
+        launcher_signals.send_sigterm(live_pids, self._children.values(), self._mpi_world)
 
     def _continue_stop(self) -> None:
         graceful_stop = self._graceful_stop
@@ -227,10 +217,8 @@ class RankGroup:
         self._continue_stop()
         now = time.monotonic()
         events = self._rank_registry.resolve_lost_ranks(self._exit_statuses, now)
-        if self._kill_at is not None and self._rank_registry.have_all_ranks_ended:
-            # Without SIGKILL torchrun needs another second to end.
-            killable_pids = [pid for pid, process in self._children.items() if process.spec.can_be_killed_after_ranks]
-            processes.signal_processes(killable_pids, signal.SIGKILL)
+        if self._have_stopped_ranks_ended:
+            launcher_signals.hasten_end(self._children.values(), self._mpi_world)
         if self._is_overdue():
             remaining_pids = processes.signal_processes(
                 processes.list_descendants(self._context.fork_server_pid), signal.SIGKILL
@@ -245,6 +233,10 @@ class RankGroup:
         else:
             return events
         return events if remaining_pids or self._children else events + self._finish()
+
+    @property
+    def _have_stopped_ranks_ended(self) -> bool:
+        return self._kill_at is not None and self._rank_registry.have_all_ranks_ended
 
     @property
     def _is_busy(self) -> bool:
