@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
 from muster_worker.exit_codes import STOPPED_EXIT_CODE
@@ -40,6 +39,8 @@ def main(arguments: Sequence[str]) -> int:
 
         return check.main(arguments[1:])
     if arguments and arguments[0] == "node":
+        import signal
+
         # The kernel sends SIGTERM to process 1 of a container only if it has a handler. Exit at once until the agent
         # sets its own handler: otherwise Kubernetes would wait for the whole grace period.
         signal.signal(signal.SIGTERM, lambda *_: os._exit(STOPPED_EXIT_CODE))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # the C module of `signal`
 import _socket  # the C module of `socket`
-import array
 import fcntl
 import os
-import signal
+import struct
 import time
 
 from muster_worker.fork_server import request
@@ -51,7 +51,7 @@ class ForkedChild:
             if line is not None:
                 if not line:
                     self.ended_at = time.monotonic()
-                    return int(signal.SIGKILL)
+                    return int(_signal.SIGKILL)
                 status, kilobytes, ended_at = line.split()
                 self.peak_bytes, self.ended_at = int(kilobytes) * 1024, float(ended_at)
                 return int(status)
@@ -122,7 +122,7 @@ def _await_line(connection: _Connection) -> str:
         if line is not None:
             return line.decode("utf-8", "replace")
         number = connection.wait_for_signal()
-        if number not in (0, signal.SIGCONT) and signal.getsignal(number) is not signal.SIG_IGN:
+        if number not in (0, _signal.SIGCONT) and _signal.getsignal(number) != _signal.SIG_IGN:
             raise StartInterrupted(number)
 
 
@@ -136,14 +136,14 @@ class _Connection:
 
     def open(self, path: str) -> None:
         """Connect to the fork server at `path`. Raises `OSError`."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGIO})
+        _signal.pthread_sigmask(_signal.SIG_BLOCK, {_signal.SIGIO})
         self._socket.connect(path)
         descriptor = self._socket.fileno()
         fcntl.fcntl(descriptor, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_NONBLOCK | os.O_ASYNC)
 
     def send(self, data: bytes, fds: Sequence[int]) -> None:
-        ancillary = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", fds))]
+        ancillary = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack(f"{len(fds)}i", *fds))]
         self._socket.setblocking(True)
         unsent = data[self._socket.sendmsg([data], ancillary) :]
         if unsent:
@@ -166,10 +166,10 @@ class _Connection:
 
     def wait_for_signal(self) -> int:
         """Wait for a forwarded signal and return its number; return 0 if there may be data to read."""
-        number = signal.sigwaitinfo(FORWARDED_SIGNALS | {signal.SIGIO}).si_signo
-        return 0 if number == signal.SIGIO else number
+        number = _signal.sigwaitinfo(FORWARDED_SIGNALS | {_signal.SIGIO}).si_signo
+        return 0 if number == _signal.SIGIO else number
 
     def close(self) -> None:
         """Close the connection, so that the rank's parent exits. Take a pending SIGIO, which would end this process."""
         self._socket.close()
-        signal.sigtimedwait({signal.SIGIO}, 0)
+        _signal.sigtimedwait({_signal.SIGIO}, 0)

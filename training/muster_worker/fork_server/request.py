@@ -7,9 +7,9 @@ few.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # the C module of `signal`
 import os
 import resource
-import signal
 
 from muster_worker.rank.child import STANDARD_ERROR
 
@@ -78,8 +78,8 @@ def encode(
     # Every Python ignores SIGPIPE and SIGXFSZ by itself.
     ignored_signals = [
         number
-        for number in signal.valid_signals()
-        if signal.getsignal(number) is signal.SIG_IGN and number not in (signal.SIGPIPE, signal.SIGXFSZ)
+        for number in _signal.valid_signals()
+        if _signal.getsignal(number) == _signal.SIG_IGN and number not in (_signal.SIGPIPE, _signal.SIGXFSZ)
     ]
     sections: Sequence[Sequence[bytes]] = (
         [os.fsencode(word) for word in command],

@@ -7,7 +7,6 @@ would take three times as long.
 from __future__ import annotations
 
 import _socket  # the C module of `socket`
-import array
 import struct
 
 TYPE_CHECKING = False
@@ -31,7 +30,7 @@ class AgentConnection:
         """Send one message (`hello`, `started`, `ended`, `refused`), with file descriptors. Raises `OSError`."""
         pairs = ",".join(f"{_quote(name)}:{_encode_value(value)}" for name, value in fields.items())
         data = f"{{{_quote(message)}:{{{pairs}}}}}\n".encode("ascii")
-        ancillary = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+        ancillary = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack(f"{len(fds)}i", *fds))] if fds else []
         sent_bytes = self._socket.sendmsg([data], ancillary)
         self._socket.sendall(data[sent_bytes:])
 

@@ -6,10 +6,10 @@ Only its standard streams differ. The parent exits after the child. If the paren
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # the C module of `signal`
 import errno
 import os
 import resource
-import signal
 import time
 
 TYPE_CHECKING = False
@@ -20,7 +20,15 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 STANDARD_ERROR = 2
 
 FORWARDED_SIGNALS = frozenset(
-    {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT}
+    {
+        _signal.SIGTERM,
+        _signal.SIGINT,
+        _signal.SIGHUP,
+        _signal.SIGQUIT,
+        _signal.SIGUSR1,
+        _signal.SIGUSR2,
+        _signal.SIGCONT,
+    }
 )
 """Signals that users and schedulers send to a training process."""
 
@@ -43,12 +51,12 @@ def die_with_parent() -> None:
         import ctypes
     except ImportError:  # a Python without libffi: the agent still kills all descendants
         return
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(_signal.SIGKILL), 0, 0, 0)
 
 
 def block_signals() -> FrozenSet[int]:
     """Block forwarded signals until `Child.wait`. Returns the previous mask, for the child."""
-    previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED_SIGNALS | {signal.SIGCHLD})
+    previous_mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, FORWARDED_SIGNALS | {_signal.SIGCHLD})
     return frozenset(int(number) for number in previous_mask)
 
 
@@ -70,7 +78,7 @@ class Child:
             if pid:
                 self.peak_bytes, self.ended_at = usage.ru_maxrss * 1024, time.monotonic()
                 return status
-            signal_info = signal.sigwaitinfo(FORWARDED_SIGNALS | {signal.SIGCHLD})
+            signal_info = _signal.sigwaitinfo(FORWARDED_SIGNALS | {_signal.SIGCHLD})
             is_from_kernel = signal_info.si_code > 0  # Ctrl-C in a terminal signals the whole group
             if not is_group_leader and not is_from_kernel:
                 os.kill(self.pid, signal_info.si_signo)
@@ -88,7 +96,7 @@ def start(
     child inherits all three standard streams.
     """
     # Only this process has received signals from before the fork: forward them.
-    pending_signals = [number for number in signal.sigpending() if number in FORWARDED_SIGNALS]
+    pending_signals = [number for number in _signal.sigpending() if number in FORWARDED_SIGNALS]
     failure_reader, failure_writer = os.pipe()
     parent = os.getpid()
     try:
@@ -104,7 +112,7 @@ def start(
             os._exit(NOT_EXECUTABLE)
     os.close(failure_writer)
     for number in pending_signals:
-        signal.sigtimedwait({number}, 0)
+        _signal.sigtimedwait({number}, 0)
         os.kill(pid, number)
     error_number = os.read(failure_reader, 16)  # empty after a successful exec, which closes the descriptor
     os.close(failure_reader)
@@ -128,9 +136,9 @@ def exit_with_status(status: int) -> NoReturn:
         number = os.WTERMSIG(status)
         _, hard_limit = resource.getrlimit(resource.RLIMIT_CORE)
         resource.setrlimit(resource.RLIMIT_CORE, (0, hard_limit))  # the child has already dumped its core
-        if number not in (signal.SIGKILL, signal.SIGSTOP):
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+        if number not in (_signal.SIGKILL, _signal.SIGSTOP):
+            _signal.signal(number, _signal.SIG_DFL)
+        _signal.pthread_sigmask(_signal.SIG_UNBLOCK, {number})
         os.kill(os.getpid(), number)
         os._exit(128 + number)  # process 1 of a container ignores signals that it sends to itself
     os._exit(os.WEXITSTATUS(status))
@@ -145,16 +153,16 @@ def _exec_child(
 ) -> NoReturn:
     die_with_parent()
     if os.getppid() != parent:  # the parent ended before the call
-        os._exit(128 + signal.SIGKILL)
+        os._exit(128 + _signal.SIGKILL)
     if streams is not None:
         os.dup2(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), 0)
         os.dup2(streams[0], 1)
         os.dup2(streams[1], 2)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them; the command must not
-        signal.signal(number, signal.SIG_DFL)
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, signal_mask)
+    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # Python ignores them; the command must not
+        _signal.signal(number, _signal.SIG_DFL)
+    if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, signal_mask)
     error_to_raise: Optional[OSError] = None
     for path in _list_candidate_paths(command[0], environment):
         try:
