@@ -17,8 +17,9 @@ import pytest
 from fakes.rank_side_agent import PYTHONS, Agent, Heard
 from integration.run.muster_run import await_true
 from muster_worker.agent.fork_server import start_server
+from muster_worker.fork_server import spares
 from muster_worker.fork_server.command import PythonCommand
-from muster_worker.machine.processes import process_exists
+from muster_worker.machine.processes import list_descendants, process_exists
 from muster_worker.rank.hook_environment import FORK_SERVER, SCOPE_RANK, add_hook
 from muster_worker.rank_group import link
 
@@ -71,8 +72,8 @@ if __name__ == "__main__":
 """
 
 
-@pytest.fixture
-def fork_server(agent: Agent) -> Iterator[Callable[..., int]]:
+@pytest.fixture(params=[0, 2], ids=["without spares", "with spares"])
+def fork_server(agent: Agent, request: pytest.FixtureRequest) -> Iterator[Callable[..., int]]:
     """Starts a fork server for the agent's ranks, with a module `torch` that takes no time."""
     pids: list[int] = []
 
@@ -83,7 +84,7 @@ def fork_server(agent: Agent) -> Iterator[Callable[..., int]]:
         parsed = PythonCommand(python, options, "train.py", "")
         environment = add_hook(variables, str(agent.archive), SCOPE_RANK)
         with chdir(agent.folder):
-            pids.append(start_server(parsed, ("torch",), environment, _socket(agent)))
+            pids.append(start_server(parsed, ("torch",), environment, _socket(agent), spares=request.param))
         return pids[-1]
 
     yield start
@@ -182,6 +183,45 @@ def test_a_program_ends_as_without_a_fork_server(agent: Agent, fork_server: Call
     assert (forked.text, forked.errors) == (plain.text, plain.errors)
     assert _end(forked) == _end(plain)
     assert len({process.wait() for process in agent.processes}) == 1
+
+
+def _list_spares(fork_server: int) -> set[int]:
+    """Return the pids of the processes that would become the next ranks."""
+    return {rank for parent in _list_children(fork_server) for rank in _list_children(parent) if _is_spare(rank)}
+
+
+def _list_children(pid: int) -> set[int]:
+    try:
+        return set(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+    except OSError:
+        return set()
+
+
+def _is_spare(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text() == f"{spares.NAME}\n"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("fork_server", [2], indirect=True, ids=["with spares"])
+def test_a_spare_becomes_the_rank_and_belongs_to_the_attempt_from_then_on(
+    agent: Agent, fork_server: Callable[..., int]
+) -> None:
+    pid = fork_server(**_variables(agent))
+    await_true(lambda: len(_list_spares(pid)) == 2, 30.0)
+    before = _list_spares(pid)
+    assert before.isdisjoint(list_descendants(pid))
+    assert before < set(list_descendants())
+    _start(agent, sys.executable, _script(agent, "import time, torch; print('up', flush=True); time.sleep(99)"))
+    rank = agent.wait_for_output("up").started.pid
+    assert rank in before
+    parent = next(parent for parent in _list_children(pid) if rank in _list_children(parent))
+    assert {rank, parent} < set(list_descendants(pid))
+    await_true(lambda: len(_list_spares(pid)) == 2, 30.0)
+    os.kill(pid, signal.SIGKILL)
+    await_true(lambda: not any(map(process_exists, _list_spares(pid) | before - {rank})), 30.0)
+    assert process_exists(rank)
 
 
 def test_ranks_have_different_random_numbers(agent: Agent, fork_server: Callable[..., int]) -> None:

@@ -47,7 +47,7 @@ def test_a_python_without_needed_modules_is_reported_in_the_termination_log(tmp_
 
 
 def test_what_is_no_agent_shows_what_went_wrong(tmp_path: Path) -> None:
-    done = started_with(tmp_path, "signal", "rank", "--", "true")
+    done = started_with(tmp_path, "resource", "rank", "--", "true")
     assert done.returncode == 1
     assert "ModuleNotFoundError" in done.stderr
 

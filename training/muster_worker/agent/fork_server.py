@@ -37,7 +37,8 @@ def start_fork_server(context: NodeContext, base: Mapping[str, str], log: Log) -
         return None
     path = os.path.join(context.run_dir, "fork.sock")
     environment = build_node_environment(base, context)
-    pid = start_server(command, modules, add_hook(environment, context.archive, SCOPE_RANK), path)
+    spares = (context.plan.procs_per_node if rank_modules else 0) + (context.plan.launcher == Launcher.TORCHRUN)
+    pid = start_server(command, modules, add_hook(environment, context.archive, SCOPE_RANK), path, spares=spares)
     return ForkServer(pid, path, forks_ranks=bool(rank_modules))
 
 
@@ -77,8 +78,10 @@ def _find_modules(
     return command, rank_modules, tuple(dict.fromkeys((*rank_modules, *launcher_modules)))
 
 
-def start_server(command: PythonCommand, modules: Sequence[str], environment: Mapping[str, str], path: str) -> int:
-    """Start a fork server that listens at `path`. Returns its pid. Raises `OSError`."""
+def start_server(
+    command: PythonCommand, modules: Sequence[str], environment: Mapping[str, str], path: str, *, spares: int
+) -> int:
+    """Start a fork server that listens at `path`, with this number of spares. Returns its pid. Raises `OSError`."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(path)
         os.chmod(path, 0o600)
@@ -92,6 +95,7 @@ def start_server(command: PythonCommand, modules: Sequence[str], environment: Ma
                 "-c",
                 server.BOOTSTRAP,
                 descriptor,
+                str(spares),
                 python,
                 " ".join(options),
                 *modules,

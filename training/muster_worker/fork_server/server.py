@@ -4,12 +4,13 @@ It runs in the Python of the ranks, with the options that the command has for Py
 ARGUMENTS`. These are its arguments:
 
 1. the file descriptor of the inherited socket on which it listens;
-2. the path of Python, as the command has it;
-3. the options, as one argument;
-4. the modules to import, each as one argument;
-5. padding (`COMMAND_LINE_PADDING`).
+2. the number of spares: pairs of processes to fork before a request arrives (`spares.py`);
+3. the path of Python, as the command has it;
+4. the options, as one argument;
+5. the modules to import, each as one argument;
+6. padding (`COMMAND_LINE_PADDING`).
 
-For each request it forks a parent process (`rank_parent.py`), which forks the rank in a new session and waits for it.
+For each request there is a parent process (`rank_parent.py`), which forks the rank in a new session and waits for it.
 The fork server has only one thread, because a forked process has only the thread that called fork.
 """
 
@@ -25,7 +26,9 @@ import tempfile
 import warnings
 
 from muster_worker.fork_server import rank_parent
+from muster_worker.fork_server.rank_parent import RequestSource
 from muster_worker.fork_server.refusals import ServerState
+from muster_worker.fork_server.spares import SparePool
 from muster_worker.rank import child
 
 TYPE_CHECKING = False
@@ -46,8 +49,8 @@ ACCELERATOR_DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/neuron")
 
 def serve() -> Callable[[], None]:
     """Serve requests forever. The call returns only in a forked rank, with a function that runs the rank's program."""
-    descriptor, python, options, modules = int(sys.argv[1]), sys.argv[2], sys.argv[3].split(), sys.argv[4:-1]
-    listener = socket.socket(fileno=descriptor)
+    listener, spare_count = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
+    python, options, modules = sys.argv[3], sys.argv[4].split(), sys.argv[5:-1]
     child.die_with_parent()
     environment = child.read_environment()
     with tempfile.TemporaryFile() as output:
@@ -61,13 +64,18 @@ def serve() -> Callable[[], None]:
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the parents of ranks
+    pool = SparePool(0 if refusal else spare_count)
     while True:
-        connection, _ = listener.accept()
+        connection = listener.accept()[0] if pool.wait(listener) else None
+        spare, pipe = pool.add() if connection is None else (None, None)
         if os.fork() == 0:
-            listener.close()
+            pool.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            return rank_parent.serve_request(connection, state)
-        connection.close()
+            return rank_parent.serve_request(RequestSource(listener, connection, spare), state)
+        if connection is not None:
+            connection.close()
+        if pipe is not None:
+            os.close(pipe)
 
 
 def _find_other_python(python: str) -> Optional[str]:

@@ -8,6 +8,8 @@ import signal
 import subprocess
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from muster_worker.fork_server.spares import NAME as SPARE_NAME
+
 # linux/prctl.h
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -30,6 +32,7 @@ class ProcessExit(NamedTuple):
 
 
 class _Entry(NamedTuple):
+    name: str
     parent: int
     is_zombie: bool
 
@@ -107,8 +110,8 @@ def reap() -> List[ProcessExit]:
             exits.append(ProcessExit(pid, os.WEXITSTATUS(status), 0))
 
 
-def list_descendants(excluded: Optional[int] = None) -> Tuple[int, ...]:
-    """Return the pids of all descendants except zombies and `excluded`; parents come before their children.
+def list_descendants(fork_server: Optional[int] = None) -> Tuple[int, ...]:
+    """Return the pids of all descendants except zombies, the fork server and its spares; parents before their children.
 
     A process whose main thread has ended looks like a zombie while other threads run.
     """
@@ -119,12 +122,16 @@ def list_descendants(excluded: Optional[int] = None) -> Tuple[int, ...]:
     for pid, entry in table.items():
         children.setdefault(entry.parent, []).append(pid)
     result: List[int] = []
+    spares = {fork_server}
     pending = [os.getpid()]
     while pending:
-        children_of_pid = children.get(pending.pop(), [])
-        result += children_of_pid
-        pending += children_of_pid
-    return tuple(pid for pid in result if pid != excluded and not table[pid].is_zombie)
+        parent = pending.pop()
+        children_of_parent = children.get(parent, [])
+        if parent in spares:  # only a child of the fork server or of a spare can be one, whatever others are called
+            spares.update(pid for pid in children_of_parent if table[pid].name == SPARE_NAME)
+        result += children_of_parent
+        pending += children_of_parent
+    return tuple(pid for pid in result if pid not in spares and not table[pid].is_zombie)
 
 
 def _has_children() -> bool:
@@ -219,7 +226,8 @@ def _read_table() -> Dict[int, _Entry]:
         except OSError:
             continue  # it has ended meanwhile
         # the command's name is in parentheses and may contain any character
-        fields = text[text.rindex(b")") + 2 :].split()
+        command_end = text.rindex(b")")
+        command, fields = os.fsdecode(text[text.index(b"(") + 1 : command_end]), text[command_end + 2 :].split()
         is_zombie = fields[_STATE] == b"Z" and int(fields[_THREADS]) <= 1
-        table[int(name)] = _Entry(int(fields[_PARENT]), is_zombie)
+        table[int(name)] = _Entry(command, int(fields[_PARENT]), is_zombie)
     return table

@@ -47,11 +47,20 @@ class CommandRefused(Exception):
 
 def die_with_parent() -> None:
     """Make the kernel kill this process when the thread that started it ends."""
+    _set_death_signal(int(_signal.SIGKILL))
+
+
+def survive_parent() -> None:
+    """Undo `die_with_parent`."""
+    _set_death_signal(0)
+
+
+def _set_death_signal(number: int) -> None:
     try:
         import ctypes
     except ImportError:  # a Python without libffi: the agent still kills all descendants
         return
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(_signal.SIGKILL), 0, 0, 0)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
 
 
 def block_signals() -> FrozenSet[int]:
