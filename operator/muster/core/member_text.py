@@ -3,8 +3,7 @@
 import re
 from collections.abc import Sequence
 
-MAX_NODES_WITH_SPARES = 10_100
-"""The maximum number of nodes of a job, with its spares."""
+from muster.api.spec.limits import MAX_NODES_WITH_SPARES
 
 MAX_LISTED_NODES = 3
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.api.spec.elastic import Elastic
-from muster.api.spec.failure_policy import FailurePolicy
+from muster.api.spec.failure_policy import FailurePolicy, FailureRule
 from muster.api.spec.queue import Queue
 from muster.api.status.elastic import ElasticStatus
 from muster.api.status.restarts import NO_RESTARTS, RestartRecord
@@ -287,6 +287,40 @@ def test_a_requested_restart_includes_all_ready_nodes() -> None:
     world.request = "now"
     run_rounds(world, EVENT_ROUNDS)
     assert (world.status.phase, world.status.attempt, world.status.members) == ("Running", 3, "0,2,1")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "ranks", "matches"),
+    [((2,), (), True), ((1,), (), False), ((2,), (2,), True), ((2,), (4,), False), ((), (4,), False)],
+    ids=str,
+)
+def test_a_rule_matches_a_node_by_the_number_in_its_pods_name(
+    nodes: tuple[int, ...], ranks: tuple[int, ...], *, matches: bool
+) -> None:
+    rule = FailureRule(action="Fail", exit_codes=(7,), nodes=nodes, ranks=ranks)
+    world = new_elastic_world(policy=POLICY.model_copy(update={"rules": (rule,)}))
+    run_rounds(world, 5)
+    lose_machines(world, 1)
+    world.nodes[1].rounds_until_start = 100_000
+    run_for(world, 70)
+    assert (world.status.phase, world.status.members) == ("Running", "0,2")
+    # Node 2 now has node rank 1, and thus ranks 2 and 3.
+    world.nodes[2].ranks[0].end(world.now, 7, None, "ValueError: bad label")
+    run_for(world, 70)
+    assert world.status.phase == ("Failed" if matches else "Running")
+    assert world.status.message.startswith("Rank 2 on digits-2 failed") is matches
+
+
+def test_the_history_has_the_node_by_the_number_in_its_pods_name() -> None:
+    world = start_world()
+    lose_machines(world, 1)
+    world.nodes[1].rounds_until_start = 100_000
+    run_for(world, 70)
+    world.nodes[2].ranks[0].end(world.now, 7, None, "ValueError: bad label")
+    run_for(world, 70)
+    assert world.status.restarts is not None
+    record = world.status.restarts.history[1]
+    assert (record.reason, record.rank, record.node, record.members) == ("RankFailed", 2, 2, "0,2")
 
 
 def test_a_smaller_job_whose_nodes_are_all_disconnected_does_not_replace_them() -> None:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from muster.api.spec.limits import MAX_NODES, MAX_WORLD_SIZE
+from muster.api.spec.limits import MAX_NODES_WITH_SPARES, MAX_WORLD_SIZE
 from muster.api.spec.model import Model
 
 MAX_RESTARTS = 1000
@@ -30,7 +30,7 @@ MAX_VALUES = 64
 ExitCode = Annotated[int, Field(ge=1, le=255)]
 Signal = Annotated[int, Field(ge=1, le=64)]
 Rank = Annotated[int, Field(ge=0, le=MAX_WORLD_SIZE - 1)]
-NodeRank = Annotated[int, Field(ge=0, le=MAX_NODES - 1)]
+NodeNumber = Annotated[int, Field(ge=0, le=MAX_NODES_WITH_SPARES - 1)]
 Reason = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=64)]
 
 RestartScope = Literal["InPlace", "Pods"]
@@ -59,7 +59,9 @@ class FailureRule(Model):
         max_length=MAX_VALUES,
     )
     ranks: tuple[Rank, ...] = Field(default=(), description="The ranks that match.", max_length=MAX_VALUES)
-    nodes: tuple[NodeRank, ...] = Field(default=(), description="The node ranks that match.", max_length=MAX_VALUES)
+    nodes: tuple[NodeNumber, ...] = Field(
+        default=(), description="The nodes that match, as in the names of their pods.", max_length=MAX_VALUES
+    )
 
 
 class FailurePolicy(Model):

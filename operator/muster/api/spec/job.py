@@ -12,7 +12,7 @@ from muster.api.spec.data import Checkpoint, Input, Output
 from muster.api.spec.elastic import Elastic
 from muster.api.spec.failure_policy import FailurePolicy
 from muster.api.spec.launcher import LauncherSpec
-from muster.api.spec.limits import MAX_NODES
+from muster.api.spec.limits import MAX_NODES, MAX_SPARES
 from muster.api.spec.model import PRESERVE_UNKNOWN_FIELDS, KubernetesObject, Model
 from muster.api.spec.node_pool import NodePool
 from muster.api.spec.node_ranges import NodeRanges
@@ -48,9 +48,6 @@ MAX_DEADLINE_SECONDS = 31_536_000
 
 MAX_METRICS = 40
 """Maximum number of a job's metrics; `muster status` shows a line for each."""
-
-MAX_SPARES = 100
-"""Each spare occupies a Kubernetes node, and few nodes fail in the minutes that a new pod needs to start."""
 
 
 class EnvVar(Model):

@@ -34,7 +34,7 @@ class RestartRecord(Model):
     rank: int | None = Field(
         default=None, description="The rank that failed first; unset if a pod or a launcher failed first."
     )
-    node: int | None = Field(default=None, description="The node rank of the first failure.")
+    node: int | None = Field(default=None, description="The node of the first failure, as in the name of its pod.")
     node_name: str | None = Field(
         default=None, description="The Kubernetes node of the first failure.", max_length=MAX_NODE_NAME_CHARS
     )

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from muster.api.plurals import pluralize
+from muster.api.spec.limits import MAX_NODES_WITH_SPARES
 from muster.api.status.network import NetworkCheck
 from muster.api.status.status import RESTARTING, RESUMED, SUSPENDED, Condition, Status
 from muster.core.failure.ends import STRAGGLER
 from muster.core.gang_release import GANG_RELEASED
 from muster.core.member_text import (
-    MAX_NODES_WITH_SPARES,
     describe_replaced_members,
     find_replaced_members,
     parse_members,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from muster.api.json_fields import read_integer, read_mapping, read_mappings, read_string
 from muster.api.names import GROUP, KIND
-from muster.api.spec.job import MAX_SPARES
+from muster.api.spec.limits import MAX_NODES_WITH_SPARES
 from muster.objects.kubernetes.containers import (
     Container,
     Waiting,
@@ -49,9 +49,6 @@ MAX_ENTRIES = 64
 """The maximum number of entries in each list of a pod, because a user's pod may have thousands."""
 
 FINAL_PHASES = ("Failed", "Succeeded")
-
-MAX_NODES = 10_000 + MAX_SPARES
-"""The maximum number of nodes in a job, with its spares. Pods of nodes with higher indexes are ignored."""
 
 POD_BYTES = 2_000
 CONTAINER_BYTES = 600
@@ -188,7 +185,7 @@ def _parse_name(name: str, job: str) -> tuple[int, int] | None:
     if len(numbers) != _NUMBER_COUNT or not all(_NUMBER.fullmatch(number) for number in numbers):
         return None
     node, replacement = map(int, numbers)
-    belongs_to_job = job and node < MAX_NODES and name == build_pod_name(job, node, replacement)
+    belongs_to_job = job and node < MAX_NODES_WITH_SPARES and name == build_pod_name(job, node, replacement)
     return (node, replacement) if belongs_to_job else None
 
 
