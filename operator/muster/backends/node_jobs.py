@@ -85,7 +85,8 @@ FindSource: TypeAlias = Callable[[Job, Status], Awaitable[RequestedSource]]
 class NodeJobBackend:
     """The backend of one job: its nodes, and the decisions about them.
 
-    `restart_request` is the value of the job's annotation. `find_source` finds the edited code that another one names.
+    `restart_request` is the value of the job's annotation. `find_source` finds the edited code that another annotation
+    names.
     """
 
     nodes: NodeBackend

@@ -50,7 +50,7 @@ def test_a_rank_stops_at_the_decided_call_and_stays_so(rank: Path) -> None:
     start(rank)
     assert not muster_worker.stopping()
     assert agent.begin([str(rank)], LONG)
-    assert agent.stop_call == 2
+    assert agent.stop_call_number == 2
     assert agent.decide(4)
     assert [muster_worker.stopping() for _ in range(4)] == [False, False, True, True]
     assert not agent.decide(9)
@@ -66,7 +66,7 @@ def test_a_rank_waits_in_its_next_call_for_the_decision(rank: Path) -> None:
     caller.start()
     caller.join(0.05)
     assert answers == []
-    agent.decide(agent.stop_call)
+    agent.decide(agent.stop_call_number)
     caller.join(LONG)
     assert answers == [True]
 
@@ -82,7 +82,7 @@ def test_no_rank_has_called_it(rank: Path, tmp_path: Path) -> None:
     agent = GracefulStop(str(rank.parent))
     start(rank)
     assert not agent.begin([str(rank), str(tmp_path / "missing")], LONG)
-    assert (agent.stop_call, agent.next_poll_at) == (0, None)
+    assert (agent.stop_call_number, agent.next_poll_at) == (0, None)
     assert not agent.decide(7)
     assert not muster_worker.stopping()
 
@@ -98,7 +98,7 @@ def test_a_forged_count_fits_into_a_report(rank: Path) -> None:
     agent = GracefulStop(str(rank.parent))
     start(rank).words[progress_file.WORD_STOPPING_CALLS] = 2**64 - 1
     assert agent.begin([str(rank)], LONG)
-    assert agent.stop_call == 2**63 - 1
+    assert agent.stop_call_number == 2**63 - 1
 
 
 @pytest.mark.parametrize(("grace", "decision", "sigterm"), [(30.0, 5.0, 28.0), (9.0, 3.0, 7.0), (1.0, 1 / 3, 0.75)])

@@ -234,7 +234,7 @@ class Report:
     launcher: Optional[LauncherEnd] = None
     problem: Optional[AgentProblem] = None
     terminated_age: Optional[float] = None  # since a signal or the parent's exit made the agent stop
-    stop_call: Optional[int] = None  # after a graceful stop began: see `graceful_stop.py`; 0: the ranks got SIGTERM
+    stop_call: Optional[int] = None  # in a graceful stop: the number of a call, see `graceful_stop.py`; 0 after SIGTERM
     dropped_lines: int = 0  # log lines dropped because the agent's output was read too slowly
     ping_port: Optional[int] = None  # UDP port for pings from other nodes
     fence_seconds: float = 0.0  # as in the agent's plan

@@ -99,7 +99,7 @@ def start(
     streams: Optional[Tuple[int, int]],
     signal_mask: FrozenSet[int],
 ) -> Child:
-    """Run `command`, with PATH if it has no slash. Call `block_signals` before. Raises `CommandRefused`.
+    """Run `command`, with PATH if it has no slash. Call `block_signals` first. Raises `CommandRefused`.
 
     `streams` are descriptors for standard output and standard error; standard input is empty. If `streams` is None, the
     child inherits all three standard streams.
@@ -132,7 +132,7 @@ def start(
 
 
 def replace_process(command: Sequence[str], environment: Mapping[str, str], signal_mask: FrozenSet[int]) -> NoReturn:
-    """Run `command` in this process. Call `block_signals` before. Raises `CommandRefused`."""
+    """Run `command` in this process. Call `block_signals` first. Raises `CommandRefused`."""
     try:
         _exec_child(command, environment, None, signal_mask, os.getppid())
     except OSError as error:

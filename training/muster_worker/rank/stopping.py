@@ -38,9 +38,9 @@ class _StopCalls:
         if not self._times[stop_file.WORD_WAIT_UNTIL]:
             return False
         while True:
-            stop_call: int = self._words[stop_file.WORD_STOP_CALL]
-            if stop_call:
-                return call >= stop_call
+            stop_call_number: int = self._words[stop_file.WORD_STOP_CALL]
+            if stop_call_number:
+                return call >= stop_call_number
             if monotonic() >= self._times[stop_file.WORD_WAIT_UNTIL]:
                 return True
             sleep(POLL_SECONDS)

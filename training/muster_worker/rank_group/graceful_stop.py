@@ -2,7 +2,7 @@
 
 1. The agent writes to the stop file that its ranks will be stopped. From now on each rank waits in its next call, so no
    rank gets further than that call.
-2. The agent reports the highest number of these calls, `stop_call`.
+2. The agent reports the highest number of these calls, `stop_call` of the report.
 3. The operator sends the highest `stop_call` of all nodes to all agents. This number depends only on the reports, so
    two leaders choose the same number.
 4. The agent writes this number to the stop file. Ranks that wait in an earlier call continue up to the call with this
@@ -36,12 +36,12 @@ MARGIN_SECONDS = 1.0
 
 
 class GracefulStop:
-    """The stop of a node's ranks in one attempt. The ranks stop at `stop_call`; if `is_decided`, it is final."""
+    """The stop of a node's ranks in one attempt, at call `stop_call_number`. The number is final if `is_decided`."""
 
     def __init__(self, run_dir: str) -> None:
         """Create the stop file. Raises `OSError`."""
         self._words, self._times = stop_file.create(run_dir)
-        self.stop_call = 0
+        self.stop_call_number = 0
         self.is_decided = False
         self.sigterm_at: Optional[float] = None  # when to send SIGTERM to the remaining ranks
         self._decide_at = 0.0
@@ -57,7 +57,7 @@ class GracefulStop:
         self._times[stop_file.WORD_WAIT_UNTIL] = self._decide_at + MARGIN_SECONDS
         # A rank's count may become visible only after the rank has read the stop file.
         time.sleep(SETTLE_SECONDS)
-        self.stop_call = _count_calls(paths) + 1
+        self.stop_call_number = _count_calls(paths) + 1
         return True
 
     def shorten(self, grace: float) -> None:
@@ -65,18 +65,18 @@ class GracefulStop:
         if self.sigterm_at is not None:
             self.sigterm_at = min(self.sigterm_at, _compute_sigterm_time(time.monotonic(), grace))
 
-    def decide(self, stop_call: int) -> bool:
+    def decide(self, stop_call_number: int) -> bool:
         """Let the ranks stop at this call. Only the first decision counts. Returns whether this was the first."""
-        if not self.stop_call or self.is_decided:
+        if not self.stop_call_number or self.is_decided:
             return False
-        self.stop_call, self.is_decided = stop_call, True
-        self._words[stop_file.WORD_STOP_CALL] = stop_call
+        self.stop_call_number, self.is_decided = stop_call_number, True
+        self._words[stop_file.WORD_STOP_CALL] = stop_call_number
         return True
 
     @property
     def is_overdue(self) -> bool:
         """Whether the node has waited too long for the operator's decision."""
-        return self.stop_call > 0 and not self.is_decided and time.monotonic() >= self._decide_at
+        return self.stop_call_number > 0 and not self.is_decided and time.monotonic() >= self._decide_at
 
     @property
     def is_sigterm_due(self) -> bool:
@@ -86,7 +86,7 @@ class GracefulStop:
     @property
     def next_poll_at(self) -> Optional[float]:
         """The time at which the decision is overdue or SIGTERM is due; None: never."""
-        if self.stop_call and not self.is_decided:
+        if self.stop_call_number and not self.is_decided:
             return self._decide_at if self.sigterm_at is None else min(self._decide_at, self.sigterm_at)
         return self.sigterm_at
 

@@ -153,11 +153,11 @@ class RankGroup:
         if is_graceful and self._graceful_stop.begin(files, grace):
             # Without other nodes there is nothing to agree on.
             if self._context.plan.nodes == 1:
-                self._decide_call(self._graceful_stop.stop_call)
+                self._decide_call(self._graceful_stop.stop_call_number)
         else:
             self._send_sigterm()
         if is_graceful:
-            events.append(StopCallChosen(self._graceful_stop.stop_call))
+            events.append(StopCallChosen(self._graceful_stop.stop_call_number))
         return events
 
     def _decide_call(self, call: int) -> None:
@@ -172,7 +172,7 @@ class RankGroup:
         graceful_stop = self._graceful_stop
         if graceful_stop.is_overdue:
             self._log.print_line("the operator has not decided where the ranks of all nodes stop")
-            self._decide_call(graceful_stop.stop_call)
+            self._decide_call(graceful_stop.stop_call_number)
         if graceful_stop.is_sigterm_due:
             graceful_stop.sigterm_at = None
             self._send_sigterm()

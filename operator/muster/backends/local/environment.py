@@ -19,7 +19,7 @@ _OTHER_RUN_PREFIXES = ("OMPI_", "PMI_", "PMIX_", "SM_")
 
 @dataclass(frozen=True)
 class Inherited:
-    """The inherited `variables`, and the names of those that were `dropped`: they are of another run."""
+    """The inherited `variables`, and the names of those that were `dropped` because they belong to another run."""
 
     variables: Mapping[str, str]
     dropped: tuple[str, ...]

@@ -61,7 +61,7 @@ class AgentProcesses:
     _lifeline: tuple[int, int] = field(default_factory=os.pipe)
 
     async def start(self, start: AgentStart) -> None:
-        """Start the node's agent in its own session, unless this replacement already runs. Raises `OSError`."""
+        """Start the node's agent in its own session, unless this process already runs. Raises `OSError`."""
         entry = self._running.get(start.node)
         if entry is not None and entry.replacement >= start.replacement:
             return

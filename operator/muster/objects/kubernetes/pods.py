@@ -75,11 +75,11 @@ class Condition:
 class PodView:
     """A pod of a job. Times are Unix seconds; absent texts are "".
 
-    `kube_node` is the pod's nodeName. `deletion_grace_seconds` is the grace period of a requested deletion, and
-    `grace_seconds` that of the spec. `other_containers` are the containers except `trainer`, `init_containers` the init
-    containers and sidecars. `volume_claims` are the names of the PersistentVolumeClaims, `scheduling_gates` the names
-    of the scheduling gates. `tolerated_taints` are the keys of the taints that the pod tolerates without a time limit;
-    "" tolerates all.
+    `kube_node` is the pod's nodeName. `deletion_grace_seconds` is the grace period of a requested deletion,
+    `grace_seconds` the one in the spec. `other_containers` are the containers except `trainer`, `init_containers` the
+    init containers and sidecars. `volume_claims` are the names of the PersistentVolumeClaims, `scheduling_gates` the
+    names of the scheduling gates. `tolerated_taints` are the keys of the taints that the pod tolerates without a time
+    limit; "" tolerates all.
     """
 
     name: str
