@@ -1,7 +1,7 @@
 """The environment variables that load the Python hook in a rank's process. Pure.
 
-`MUSTER_HOOK` is `<scope>:<pythonpath>`. The scope is `rank`, or `node` for a node's command that may start ranks. The
-second part is `set` or `unset`: whether the user had set PYTHONPATH. PYTHONPATH itself doesn't show this, because
+`MUSTER_HOOK` is `<scope>:set` or `<scope>:unset`. The scope is `rank`, or `node` for a node's command that may start
+ranks. The second part tells whether the user had set PYTHONPATH. PYTHONPATH itself doesn't show this, because
 `add_hook` gives the same result for an empty PYTHONPATH and for an unset one.
 """
 

@@ -50,8 +50,7 @@ class LeaderElector:
     """Acquires a Lease, and runs the leader's work while it holds the Lease.
 
     The leader term is the Lease's `leaseTransitions`. It increases with every acquisition, even after the Lease was
-    deleted
-    (`muster.clients.kubernetes.election.next_leader_term`).
+    deleted (see `compute_next_leader_term`).
 
     `on_change` is called after each response of the API server. `is_healthy` is called before the Lease is taken or
     renewed: an unhealthy process lets it expire.

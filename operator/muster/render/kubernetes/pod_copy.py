@@ -23,7 +23,7 @@ _CONTAINERS_WITH_NODE_OPTIONS = (TRAINER_CONTAINER, DOWNLOAD)
 
 
 def copy_pod(pod: Object, job_name: str, node: int, replacement: int) -> Object:
-    """Return what `render.pod` returns for another node of the job.
+    """Return what `render_pod` returns for another node of the job.
 
     That node has the same overrides, and avoids the same Kubernetes nodes.
 
