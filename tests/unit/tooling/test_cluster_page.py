@@ -25,7 +25,10 @@ def files_with_skipped_tests() -> set[Path]:
 def listed(files: Iterable[Path]) -> list[str]:
     """As the page lists them: a line for each folder."""
     by_folder = groupby(sorted(files, key=lambda file: (str(file.parent), file.name)), lambda file: file.parent)
-    return [f"- `{folder}`: {', '.join(f'`{file.name}`' for file in found)}" for folder, found in by_folder]
+    return [
+        f"- `{FOLDER if folder == Path() else folder}`: {', '.join(f'`{file.name}`' for file in found)}"
+        for folder, found in by_folder
+    ]
 
 
 # It collects all tests of the cluster, which takes seconds.
