@@ -50,11 +50,12 @@ _STATE_TEXTS = {
 _END_TEXTS_BY_REASON = {
     EndReason.COMMAND_NOT_FOUND: "could not start",
     EndReason.COMMAND_NOT_EXECUTABLE: "could not start",
-    EndReason.WRAPPER_LOST: "was lost with the process that watched it",
-    OOM_KILLED: "was OOM-killed",
+    EndReason.WRAPPER_LOST: "{was} lost with the process that watched {it}",
+    OOM_KILLED: "{was} OOM-killed",
     HUNG: "hung",
-    STRAGGLER: "was slower than the others",
+    STRAGGLER: "{was} slower than the others",
 }
+"""How one rank or several ended: `{was}` is "was" or "were", `{it}` "it" or "them"."""
 
 _IDLE_TEXTS = frozenset((*_STATE_TEXTS.values(), _CUT_OFF, _STOPPED_TEXT, _STILL_RUNNING))
 
@@ -128,7 +129,7 @@ def _describe_ranks(job: Job, failure: Failure) -> str:
     ranks = format_ranges((end.rank for end in failure.root_causes if end.rank is not None), MAX_RANGE_CHARS)
     subject_text, which = (f"All {world} ranks", "") if count == world else (f"{count} ranks", f" ({ranks})")
     if not line:
-        how_they_ended = _describe_failed_end(first).replace("was ", "were ", 1)
+        how_they_ended = _describe_failed_end(first, was="were")
         first_text = f"rank {first.rank} on {first.node_name} first{_describe_step(first)}"
         return f"{subject_text} {how_they_ended}{which}, {first_text}"
     code = f" with exit code {first.exit_code}" if first.exit_code not in {None, 1} else ""
@@ -173,25 +174,25 @@ def _describe_early_exit(failure: Failure) -> str:
     return f"{sentence}; {then}: {line}" if line else f"{sentence}; {then}"
 
 
-def _describe_failed_end(end: End) -> str:
-    """Describe how a root cause ended. Its exit code or signal alone may mislead."""
+def _describe_failed_end(end: End, was: str = "was") -> str:
+    """Describe how a root cause ended. Its exit code or signal alone may mislead. `was` is "were" for several ranks."""
     if end.reason in _END_TEXTS_BY_REASON:
-        return _END_TEXTS_BY_REASON[end.reason]
+        return _END_TEXTS_BY_REASON[end.reason].format(was=was, it="it" if was == "was" else "them")
     if end.signal is not None and rank_output.contains_abort(end.lines):
         return "called MPI_Abort"
     # The rank failed by itself, and the signal arrived during its exit.
     if end.stopped and end.signal is not None:
         return "failed"
-    return _describe_exit(end)
+    return _describe_exit(end, was)
 
 
-def _describe_exit(end: End) -> str:
+def _describe_exit(end: End, was: str = "was") -> str:
     """Describe the exit code or signal: "failed with exit code 7", "was killed by SIGKILL"."""
     if end.signal is not None:
         name = _get_signal_name(end.signal)
-        return f"crashed with {name}" if end.signal in _CRASH_SIGNALS else f"was killed by {name}"
+        return f"crashed with {name}" if end.signal in _CRASH_SIGNALS else f"{was} killed by {name}"
     if end.exit_code is None:
-        return "was lost"
+        return f"{was} lost"
     return "ended early with exit code 0" if end.exit_code == 0 else f"failed with exit code {end.exit_code}"
 
 

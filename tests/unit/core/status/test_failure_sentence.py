@@ -375,6 +375,16 @@ CASES = (
         {"Succeeded": "0-3"},
     ),
     Case(
+        "several ranks lose the processes that watched them",
+        facts(
+            stopped_node(0, exited_rank(0, 1.0, reason="WrapperLost"), exited_rank(1, 1.0, reason="WrapperLost")),
+            stopped_node(1, stopped_rank(2, 2), stopped_rank(3, 2)),
+        ),
+        "2 ranks were lost with the process that watched them (0-1), rank 0 on digits-0 first; 2 others were stopped",
+        "WrapperLost",
+        {"Failed": "0-1", "Stopped": "2-3"},
+    ),
+    Case(
         "the wrapper of a rank is killed",
         facts(
             stopped_node(0, exited_rank(0, 1.0, reason="WrapperLost"), stopped_rank(1, 2)),
