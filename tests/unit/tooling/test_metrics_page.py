@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from muster.collector.server.refusal import RefusalReason
 from muster.controller.metrics.definitions import METRICS, MetricKind
 from muster_dev.paths import ROOT
 
@@ -33,6 +34,11 @@ def test_the_table_is_that_of_the_code() -> None:
         f"| `{metric.name}` | {metric.kind} | {names} | {metric.help_text} |"
         for metric, names in zip(METRICS, labels, strict=True)
     ]
+
+
+def test_the_page_lists_the_reasons_of_refusals() -> None:
+    section = PAGE.partition("\n## Reasons of the collector's refusals\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == list(RefusalReason)
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)

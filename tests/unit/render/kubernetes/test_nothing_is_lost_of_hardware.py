@@ -1,5 +1,6 @@
 """On any machine, the owner's devices, variables, volumes and tolerations are in the pod as written."""
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -94,9 +95,16 @@ def test_devices_and_variables_are_the_owner_s(spec: Fields, limits: JSON, varia
     variables = {str(each["name"]): each["value"] for each in get_entries(result, "env")}
     wanted = {str(each["name"]): each["value"] for each in [*get_entries(spec, "env"), *get_entries(trainer, "env")]}
     assert {name: variables[name] for name in wanted} == wanted
-    assert variables.keys() - wanted.keys() <= {"FI_EFA_USE_HUGE_PAGE", "SM_CURRENT_INSTANCE_TYPE"}
+    assert variables.keys() - wanted.keys() <= OUR_VARIABLES
 
 
+@pytest.mark.parametrize("instance_type", [*sorted(INSTANCE_TYPES), "m7i.large"])
+def test_an_instance_type_adds_no_other_variables(instance_type: str) -> None:
+    pod = rendered(job_of({"nodes": 2, "nodePool": {"instanceType": instance_type}}))
+    assert {entry["name"] for entry in get_entries(get_trainer(pod), "env")} <= OUR_VARIABLES
+
+
+OUR_VARIABLES = {"FI_EFA_USE_HUGE_PAGE", "SM_CURRENT_INSTANCE_TYPE"}
 OURS = ("nvidia.com/gpu", "aws.amazon.com/neuron", "vpc.amazonaws.com/efa", "hugepages-2Mi", "memory")
 
 
