@@ -151,7 +151,7 @@ def _move_fd(end: socket.socket, *, highest_fd: int) -> socket.socket:
 def _wait(connection: socket.socket, pid: int) -> None:
     """Wait for the rank, and send its status. If the wrapper ends, kill the rank.
 
-    The kernel would kill the rank only after it has freed this process' memory, which takes it 10 to 30 ms.
+    The kernel would kill the rank too, but only after it has freed this process' memory, which takes 10 to 30 ms.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)

@@ -3,8 +3,8 @@
 A fork copies the page tables of all imported libraries, which takes 10 to 20 ms. A rank needs two forks: its parent and
 itself. The fork server forks a few pairs while nothing else starts, so that a restart waits for none of them.
 
-The agent must not mistake a spare for a process that an attempt has left, nor the other way round. So both processes of
-a spare have the name `NAME`. They give it up before they look whether the wrapper of their request still runs.
+The agent must distinguish a spare from a process that an attempt has left behind. So both processes of a spare have the
+name `NAME` until they get a request. They drop it before they check whether the wrapper of their request still runs.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ class SparePool:
     """The spares without a request. The fork server has the read end of each spare's pipe."""
 
     def __init__(self, count: int) -> None:
-        """`count` is the number of spares where a process may change its name, and else there is none."""
+        """`count` is the number of spares. If this process can't change its name, there are none."""
         self._own_name = _find_changeable_name()
         self._count = 0 if self._own_name is None else count
         self._pipes: List[int] = []
         self._refill_at = time.monotonic()
 
     def wait(self, listener: socket.socket) -> bool:
-        """Wait until another process has to be forked. Returns whether a request waits for it; else it is a spare."""
+        """Wait until another process has to be forked: for a request (returns True), or as a spare (returns False)."""
         while True:
             # If there are spares, one of them takes the request.
             readable, _, _ = select.select(self._pipes or [listener], [], [], self._compute_timeout())

@@ -76,7 +76,7 @@ class JobState:
     """Whether muster has given the Service the selector that selects the job's pods."""
 
     requested_source: RequestedSource | None = None
-    """The edited code that the job's annotation names, as of the last check of its ConfigMap."""
+    """The edited code that the job's annotation named when muster last read its ConfigMap."""
 
     requested_source_read_at: float = 0.0
     """When muster last read the ConfigMap of `requested_source`."""
