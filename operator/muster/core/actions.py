@@ -24,7 +24,7 @@ class SendCommand:
 
 @dataclass(frozen=True)
 class KillNode:
-    """Kill the node's process at once, without a command to its agent."""
+    """Kill the node's process at once, without a command to its agent. The operator logs `why`."""
 
     node: int
     why: str
@@ -32,7 +32,10 @@ class KillNode:
 
 @dataclass(frozen=True)
 class RemoveNode:
-    """Delete the node's pod; its containers get `grace_seconds` between SIGTERM and SIGKILL."""
+    """Delete the node's pod; its containers get `grace_seconds` between SIGTERM and SIGKILL.
+
+    The operator logs `why`.
+    """
 
     node: int
     grace_seconds: float

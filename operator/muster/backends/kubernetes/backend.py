@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,8 @@ from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import JOBS, PODS
 from muster.objects.kubernetes.pods import JOB_PODS, PodView, read_pod
 from muster.render.kubernetes.pod_settings import PodSettings
+
+_log = logging.getLogger(__name__)
 
 KILL_GRACE_SECONDS = 1
 """The minimum: with 0, the API server deletes a pod without waiting until its processes have ended."""
@@ -134,9 +137,10 @@ class KubernetesBackend:
                 case SendCommand():
                     requests.append(self._send(job, job_state, action))
                 case KillNode():
-                    requests += self._delete_node(job, job_state, action.node, KILL_GRACE_SECONDS)
+                    requests += self._delete_node(job, job_state, action.node, KILL_GRACE_SECONDS, action.why)
                 case RemoveNode():
-                    requests += self._delete_node(job, job_state, action.node, round_seconds(action.grace_seconds))
+                    grace_seconds = round_seconds(action.grace_seconds)
+                    requests += self._delete_node(job, job_state, action.node, grace_seconds, action.why)
                 case RemoveSurplusPod():
                     requests.append(self._delete_surplus_pod(job, job_state, action))
                 case DeleteResource():
@@ -251,20 +255,23 @@ class KubernetesBackend:
             # Record the command without the code, which is large.
             job_state.record_command(node, SentCommand(entry.pod.uid, action.command, self.clock()))
 
-    def _delete_node(self, job: Job, job_state: JobState, node: int, grace_seconds: int) -> list[Awaitable[None]]:
+    def _delete_node(
+        self, job: Job, job_state: JobState, node: int, grace_seconds: int, why: str
+    ) -> list[Awaitable[None]]:
         entry = self.pods.get_newest_pod(job.metadata.uid, node)
-        return [] if entry is None else [self._delete_pod(job_state, entry.pod, grace_seconds)]
+        return [] if entry is None else [self._delete_pod(job_state, entry.pod, grace_seconds, why)]
 
     async def _delete_surplus_pod(self, job: Job, job_state: JobState, action: RemoveSurplusPod) -> None:
         for pod_entry in self.pods.list_surplus_pods(job.metadata.uid, count_nodes_with_spares(job)):
             if pod_entry.pod.name == action.name:
-                await self._delete_pod(job_state, pod_entry.pod, KILL_GRACE_SECONDS)
+                await self._delete_pod(job_state, pod_entry.pod, KILL_GRACE_SECONDS, "the job has no such node")
 
-    async def _delete_pod(self, job_state: JobState, pod: PodView, grace_seconds: int) -> None:
+    async def _delete_pod(self, job_state: JobState, pod: PodView, grace_seconds: int, why: str) -> None:
         # `decide` repeats the action as long as the pod exists.
         if job_state.is_deletion_pending(pod, grace_seconds, self.clock()):
             return
         job_state.deletions[pod.uid] = PodDeletion(self.clock(), grace_seconds)
+        _log.info("%s: muster deletes the pod %s: %s", pod.namespace, pod.name, why)
         try:
             await self.client.delete(PODS, pod.namespace, pod.name, uid=pod.uid, grace_seconds=grace_seconds)
         except ApiError:

@@ -22,7 +22,7 @@ from unit.render.kubernetes.cluster_jobs import SETTING, cluster_job
 NODES = 32
 
 
-def _backend(client: Client) -> KubernetesBackend:
+def make_backend(client: Client) -> KubernetesBackend:
     pods = PodIndex(lambda _: None, lambda: 0.0)
     return KubernetesBackend(
         client, pods, RankStore(), SETTING, lambda: "PEM", lambda: bytes(SEED_BYTES), lambda: 1_800_000_000.0
@@ -34,7 +34,7 @@ def _large_job(nodes: int) -> Job:
     return cluster_job(nodes=nodes, procsPerNode=1, template={"spec": {"tolerations": tolerations}})
 
 
-async def _created(request: web.Request) -> web.Response:
+async def create_object(request: web.Request) -> web.Response:
     body: dict[str, Any] = await request.json()
     body["metadata"]["uid"] = body["metadata"]["name"]
     return web.json_response(body)
@@ -42,10 +42,10 @@ async def _created(request: web.Request) -> web.Response:
 
 async def test_pods_of_a_job_are_rendered_one_after_the_other(tmp_path: Path) -> None:
     app = web.Application(client_max_size=2**20)
-    app.router.add_route("POST", "/{path:.*}", _created)
+    app.router.add_route("POST", "/{path:.*}", create_object)
     job = _large_job(NODES)
     async with api_client(app, tmp_path) as client:
-        backend = _backend(client)
+        backend = make_backend(client)
         async with measured_rounds() as rounds:
             await backend.apply(job, [CreateNode(node, 0) for node in range(NODES)])
         assert len(backend.pods.list_pods(job.metadata.uid)) == NODES
@@ -57,14 +57,14 @@ async def test_pods_that_wait_to_be_made_have_no_task_of_their_own(tmp_path: Pat
 
     async def created(request: web.Request) -> web.Response:
         tasks.append(len(asyncio.all_tasks()))
-        return await _created(request)
+        return await create_object(request)
 
     app = web.Application()
     app.router.add_route("POST", "/{path:.*}", created)
     nodes = 5 * MAX_CONCURRENT_CREATES
     job = cluster_job(nodes=nodes, procsPerNode=1)
     async with api_client(app, tmp_path) as client:
-        backend = _backend(client)
+        backend = make_backend(client)
         await backend.apply(job, [CreateNode(node, 0) for node in range(nodes)])
         assert len(backend.pods.list_pods(job.metadata.uid)) == nodes
     # the server and its connections use as many iterations as there are requests
@@ -76,7 +76,7 @@ async def test_a_large_job_is_looked_at_in_pieces(tmp_path: Path) -> None:
     dated = undated.metadata.model_copy(update={"creation_timestamp": "2027-01-15T08:00:00Z"})
     job = undated.model_copy(update={"metadata": dated})
     async with api_client(web.Application(), tmp_path) as client:
-        backend = _backend(client)
+        backend = make_backend(client)
         async with measured_rounds() as rounds:
             facts = await backend.observe(job)
     assert [node.node for node in facts.nodes] == list(range(job.spec.nodes))
