@@ -17,7 +17,7 @@ from muster.core.blocked_collective import BlockedCollective, find_blocked_colle
 from muster.core.facts import JobFacts, NodeFacts, RankFacts
 from muster.core.failure.ends import End, EndKind
 from muster.core.failure.failure import Failure
-from muster.core.hang_timeout import find_timeout
+from muster.core.failure_timeouts import get_hang_timeout
 from muster.core.world import find_node_of_rank
 from muster_worker.contract.collectives import GroupCollective
 from muster_worker.contract.schema import AgentPhase, RankState
@@ -69,7 +69,7 @@ def find_hang(job: Job, facts: JobFacts, attempt: int, now: float) -> Hang | Non
         return None
     # A phase without steps also explains the waits of other ranks after its rank has ended.
     phase_ended_at = max((rank.phase_ended_at or 0.0 for node in facts.nodes for rank in node.ranks), default=0.0)
-    timeout = find_timeout(job)
+    timeout = get_hang_timeout(job)
     idle = [(node, rank, _compute_idle_seconds(node, rank, phase_ended_at)) for node, rank in running]
     longest = max((seconds for _, _, seconds in idle), default=0.0)
     # A node with an older report may have a rank that caused the hang.
@@ -101,7 +101,7 @@ def find_hang_failure(job: Job, previous: Status, facts: JobFacts, hang: Hang | 
     policy, record = job.spec.failure_policy, previous.hang
     timeout = None if policy is None else policy.hang_timeout_seconds
     if record is not None and record.is_failure and record.attempt == attempt:
-        return _make_recorded_failure(job, facts, record, timeout or find_timeout(job))
+        return _make_recorded_failure(job, facts, record, timeout or get_hang_timeout(job))
     # The ranks stop anyway, and may write a checkpoint meanwhile.
     is_stopping = facts.stop_request is not None or job.spec.suspend or previous.is_failing
     if hang is None or timeout is None or is_stopping:

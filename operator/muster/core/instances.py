@@ -13,6 +13,8 @@ differ or have no data.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from muster.api.plurals import pluralize
+
 HUGE_PAGES_MIB = 5120
 
 
@@ -103,16 +105,11 @@ def describe_instance(instance: InstanceHardware) -> str:
 
 def _list_phrases(instance: InstanceHardware) -> Iterator[str]:
     if instance.gpus:
-        yield f"{instance.gpus} GPU{_get_plural_suffix(instance.gpus)}"
+        yield pluralize(instance.gpus, "GPU")
     if instance.neuron_chips:
-        chips, cores = instance.neuron_chips, _count_cores_per_chip(instance)
-        yield f"{chips} Neuron chip{_get_plural_suffix(chips)} of {cores} cores"
-    yield f"{instance.efa or 'no'} EFA device{_get_plural_suffix(instance.efa)}"
+        yield f"{pluralize(instance.neuron_chips, 'Neuron chip')} of {_count_cores_per_chip(instance)} cores"
+    yield pluralize(instance.efa, "EFA device") if instance.efa else "no EFA devices"
 
 
 def _count_cores_per_chip(instance: InstanceHardware) -> int:
     return instance.neuron_cores // instance.neuron_chips
-
-
-def _get_plural_suffix(count: int) -> str:
-    return "" if count == 1 else "s"

@@ -16,6 +16,12 @@ def get_procs_per_node(job: Job) -> int:
     return procs
 
 
+def choose_procs_per_node(job: Job, devices: int) -> int:
+    """Return the number of ranks on a node with this number of devices."""
+    procs = job.spec.procs_per_node
+    return max(devices, 1) if isinstance(procs, str) else procs
+
+
 def count_nodes_with_spares(job: Job) -> int:
     """Return the number of nodes that the job may have at the same time. Their numbers begin with 0."""
     return job.spec.max_nodes + job.spec.spares

@@ -1,8 +1,7 @@
 """Render the job's plan, which every agent of the job receives."""
 
 from muster.api.spec.job import Job
-from muster.core.fence_seconds import get_fence_seconds
-from muster.core.hang_timeout import find_timeout
+from muster.core.failure_timeouts import get_fence_seconds, get_hang_timeout
 from muster.core.world import count_nodes_with_spares, get_procs_per_node
 from muster_worker.contract import schema
 from muster_worker.contract.mpi import Mpi
@@ -37,7 +36,7 @@ def render_plan(job: Job, collector_url: str, collector_ca: str) -> schema.Plan:
         mpi=spec.launcher.mpi.implementation if spec.launcher.mpi is not None else Mpi.AUTO,
         network_check=spec.network.check,
         has_code=spec.source is not None,
-        hang_seconds=find_timeout(job),
+        hang_seconds=get_hang_timeout(job),
         fence_seconds=get_fence_seconds(job),
         warm_start=spec.warm_start == "Auto",
     )

@@ -7,7 +7,7 @@ from muster.api.spec.job import Job
 from muster.api.status.reader import read_status
 from muster.api.yaml.serialise import serialise_status
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
-from muster.core.fence_seconds import get_fence_seconds
+from muster.core.failure_timeouts import get_fence_seconds
 from muster.core.world import count_nodes_with_spares
 from muster_worker.contract.schema import FENCED, AgentPhase, AgentProblem, Report
 from unit.core.simulated import SimulatedNode, World

@@ -7,8 +7,8 @@ import pytest
 from muster.api.spec.failure_policy import FailurePolicy
 from muster.core.facts import JobFacts, ProcessState
 from muster.core.failure.problems import LOST_SECONDS, find_loss_time
+from muster.core.failure_timeouts import get_fence_seconds
 from muster.core.fence import OLD_POD_MAY_RUN
-from muster.core.fence_seconds import get_fence_seconds
 from muster_worker.contract.schema import AgentPhase, AgentProblem
 from unit.core.builders import HEARTBEAT_SECONDS, START, T0, agent, job, node
 from unit.core.simulated import NOT_READY_SECONDS, World

@@ -7,7 +7,7 @@ import pytest
 from muster.api.spec.failure_policy import FailurePolicy, FailureRule
 from muster.api.status.status import Condition
 from muster.core.facts import StopRequest
-from muster.core.hang_timeout import STALL_SECONDS
+from muster.core.failure_timeouts import STALL_SECONDS
 from muster.core.status.conditions import NO_RECENT_STEP, NO_STEP_SECONDS
 from muster_worker.contract.collectives import GroupCollective
 from unit.core.builders import T0, job

@@ -10,8 +10,8 @@ from muster.api.spec import data as data_spec
 from muster.api.spec import job as spec
 from muster.api.spec import launcher as launcher_spec
 from muster.api.spec.failure_policy import FailurePolicy
+from muster.core.world import choose_procs_per_node
 from muster.render.agent_plan import render_plan
-from muster.render.procs_per_node import choose_procs_per_node
 from muster_worker.contract.mpi import Mpi
 from muster_worker.contract.schema import (
     Channel,

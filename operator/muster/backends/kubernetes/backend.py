@@ -28,7 +28,7 @@ from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, Re
 from muster.core.edited_source import RequestedSource
 from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.failure.problems import LOST_SECONDS, find_loss_time
-from muster.core.fence_seconds import get_fence_seconds
+from muster.core.failure_timeouts import get_fence_seconds
 from muster.core.world import count_nodes_with_spares
 from muster.diagnose.kubernetes.node_facts import apply_agent_report, build_missing_process, is_caused_by_muster
 from muster.objects.kubernetes.errors import ApiError

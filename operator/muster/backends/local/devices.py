@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from muster.api.spec.job import Job
-from muster.render.procs_per_node import choose_procs_per_node
+from muster.core.world import choose_procs_per_node
 
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from muster.api.spec.job import Job
-from muster.core.fence_seconds import get_fence_seconds
+from muster.core.failure_timeouts import get_fence_seconds
 from muster_worker.contract.schema import Command, CommandKind, Credentials
 
 SEED_BYTES = 32

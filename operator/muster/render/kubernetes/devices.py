@@ -7,6 +7,7 @@ from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.json_fields import read_mapping
 from muster.api.plurals import pluralize
 from muster.api.spec.job import Job
+from muster.core.world import choose_procs_per_node
 from muster.objects.kubernetes.devices import AMD_GPU, GPU, NEURON, NEURON_CORE
 from muster.objects.kubernetes.names import TRAINER_CONTAINER
 from muster.render.kubernetes.hardware import make_device_patches
@@ -21,7 +22,6 @@ from muster.render.kubernetes.pod_patch import (
     wrap_in_spec,
 )
 from muster.render.kubernetes.user_patches import collect_user_patches, group_equal_nodes
-from muster.render.procs_per_node import choose_procs_per_node
 
 DEVICES = (GPU, AMD_GPU, NEURON_CORE)
 """The extended resources with one rank for each device."""

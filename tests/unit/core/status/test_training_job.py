@@ -11,7 +11,7 @@ from muster.api.spec.sagemaker.resources import InstanceGroup
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.api.status.status import Condition, NodeCounts, Status
 from muster.core.facts import AgentFacts
-from muster.core.hang_timeout import STALL_SECONDS
+from muster.core.failure_timeouts import STALL_SECONDS
 from muster.core.status.training_job.record import build_console_url
 from muster.core.training_job.ends import classify_training_failure
 from muster.core.training_job.facts import FailureKind, TrainingFacts, TrainingJob
