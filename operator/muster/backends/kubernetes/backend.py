@@ -12,14 +12,12 @@ from typing import assert_never
 from muster.api.spec.job import Job
 from muster.api.timestamps import parse_timestamp
 from muster.backends.kubernetes.agent_config_maps import AgentConfigMaps
-from muster.backends.kubernetes.children import Children
-from muster.backends.kubernetes.config_map_refresh import refresh_config_maps
+from muster.backends.kubernetes.children import Children, refresh_config_maps, select_pods
 from muster.backends.kubernetes.edited_sources import NO_MEMORY, EditedSources
 from muster.backends.kubernetes.job_state import JobState, PodDeletion, SentCommand
 from muster.backends.kubernetes.kube_node_taints import KubeNodeTaints, make_without_taints
 from muster.backends.kubernetes.pod_creator import UNCONFIRMED_SECONDS, PodCreator
 from muster.backends.kubernetes.pod_index import PodEntry, PodIndex
-from muster.backends.kubernetes.service_selector import select_pods
 from muster.clients.kubernetes.client import Client
 from muster.collector.heartbeat import compute_heartbeat_seconds
 from muster.collector.store import RankStore

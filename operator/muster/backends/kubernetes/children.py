@@ -1,17 +1,22 @@
-"""Create and update a job's Service, ConfigMap and PodGroup. Kubernetes deletes them together with the resource."""
+"""Create and keep a job's Service, ConfigMap and PodGroup. Kubernetes deletes them together with the resource."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.backends.kubernetes.agent_config_maps import AgentConfigMaps
+from muster.backends.kubernetes.job_state import JobState
+from muster.backends.kubernetes.pod_index import PodEntry, PodIndex
 from muster.clients.kubernetes.client import Client
+from muster.core.facts import ProcessFacts, ProcessState
 from muster.core.problem import Problem
+from muster.core.world import count_nodes_with_spares
 from muster.diagnose.kubernetes.refusals import Refusal, build_name_conflict, read_refusal
+from muster.diagnose.kubernetes.start_problems import CONFIG_MISSING
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, SERVICES, Kind, Object
 from muster.objects.kubernetes.names import build_children_name
@@ -90,3 +95,76 @@ class Children:
         if stored.get("data") != body.get("data"):
             await self.client.merge(kind, namespace, name, {"data": body["data"]})
         return None
+
+
+async def refresh_config_maps(job: Job, job_state: JobState, pods: PodIndex, children: Children) -> None:
+    """Write the ConfigMaps that were deleted, and the job's own one if the CA certificates have changed.
+
+    Agents that run read the CA certificates from them. Raises `ApiError`.
+    """
+    processes = tuple(entry.process for entry in _list_active_pods(job, pods))
+    if not processes:
+        return
+    # Refusals do no harm: pods without their ConfigMaps show it, and agents trust the previous CA for a while.
+    await _refresh_config_map(job, job_state, processes, children)
+    await _refresh_agent_config_map(job, processes, children)
+
+
+async def _refresh_config_map(
+    job: Job, job_state: JobState, processes: tuple[ProcessFacts, ...], children: Children
+) -> None:
+    ca_bundle, name = children.ca_bundle(), build_children_name(job.metadata.name)
+    if ca_bundle != job_state.ca_bundle or any(_lacks_config_map(process, name) for process in processes):
+        await children.make_config_map(job)
+        job_state.ca_bundle = ca_bundle
+
+
+async def _refresh_agent_config_map(job: Job, processes: tuple[ProcessFacts, ...], children: Children) -> None:
+    name = children.agent_config_maps.name
+    if any(_lacks_config_map(process, name) for process in processes):
+        children.agent_config_maps.expect_missing(job.metadata.namespace)
+    await children.agent_config_maps.make(job)
+
+
+def _lacks_config_map(process: ProcessFacts, name: str) -> bool:
+    """Whether a user deleted this ConfigMap before the pod mounted it."""
+    problem = process.problem
+    return problem is not None and problem.reason == CONFIG_MISSING and f" {name} " in problem.message
+
+
+async def select_pods(job: Job, job_state: JobState, pods: PodIndex, client: Client) -> None:
+    """Let the Service select its pods once enough of them have an address for the ranks to start. Raises `ApiError`.
+
+    If it selected pods that start, Kubernetes would write its endpoints again for each of them.
+    """
+    if job_state.service_has_selector:
+        return
+    # No pod looks up the names of pods that have ended.
+    if sum(entry.pod.ip != "" for entry in _list_active_pods(job, pods)) < job.spec.min_nodes:
+        return
+    await _add_selector(job, client)
+    job_state.service_has_selector = True
+
+
+async def _add_selector(job: Job, client: Client) -> None:
+    namespace, name = job.metadata.namespace, build_children_name(job.metadata.name)
+    selector = render.render_pod_selector(job)
+    try:
+        stored = await client.get(SERVICES, namespace, name)
+        if read_owner_uid(stored) != job.metadata.uid or read_mapping(stored["spec"]).get("selector") == selector:
+            return
+        # With the uid, the API server refuses to change another owner's new Service.
+        uid = read_mapping(stored["metadata"]).get("uid")
+        await client.merge(SERVICES, namespace, name, {"metadata": {"uid": uid}, "spec": {"selector": selector}})
+    except ApiError as error:
+        # A user has deleted the Service: muster creates it again together with the next pod.
+        if not (error.is_not_found or error.is_conflict):
+            raise
+
+
+def _list_active_pods(job: Job, pods: PodIndex) -> Iterator[PodEntry]:
+    """Yield the nodes' newest pods that have not ended."""
+    for node in range(count_nodes_with_spares(job)):
+        entry = pods.get_newest_pod(job.metadata.uid, node)
+        if entry is not None and entry.process.state is not ProcessState.EXITED:
+            yield entry

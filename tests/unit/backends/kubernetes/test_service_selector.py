@@ -7,9 +7,9 @@ from aiohttp import web
 
 from fakes.api_client import api_client
 from muster.api.document import JSON
+from muster.backends.kubernetes.children import select_pods
 from muster.backends.kubernetes.job_state import JobState
 from muster.backends.kubernetes.pod_index import PodIndex
-from muster.backends.kubernetes.service_selector import select_pods
 from muster.clients.kubernetes.client import Change
 from unit.core.builders import START
 from unit.render.kubernetes.cluster_jobs import UID, cluster_job, rendered
