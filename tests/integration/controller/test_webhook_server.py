@@ -161,7 +161,7 @@ async def test_bodies_that_never_come_hold_no_room_for_long(site: Site) -> None:
 
 
 async def test_who_used_up_the_processor_time_is_not_looked_at(site: Site) -> None:
-    site.cpu_time.charge(POD, "team", NAMESPACE_LIMIT.burst_seconds)
+    site.cpu_time.charge(POD, "team", NAMESPACE_LIMIT.burst)
     async with site.session() as session:
         async with session.post(PATH, json=REVIEW) as answer:
             response = (await answer.json())["response"]
@@ -171,7 +171,7 @@ async def test_who_used_up_the_processor_time_is_not_looked_at(site: Site) -> No
         async with session.post(PATH, json=other) as answer:
             assert answer.status == 200
         assert len(site.asked) == 1
-        site.cpu_time.charge(POD, "", TOTAL_LIMIT.burst_seconds)
+        site.cpu_time.charge(POD, "", TOTAL_LIMIT.burst)
         async with session.post(PATH, json=REVIEW) as answer:
             assert answer.status == 503
         site.now += 60.0

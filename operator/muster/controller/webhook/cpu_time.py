@@ -2,55 +2,24 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from muster.collector.server.limits import Rate, TokenBuckets
 
-@dataclass(frozen=True)
-class CpuLimit:
-    """A limit: the fraction of a core in the long run, and the seconds that an idle user may save for a burst."""
+TOTAL_LIMIT = Rate(per_second=0.3, burst=2.0)
+"""The limit of all requests, in seconds of processor time: 0.3 of a core in the long run.
 
-    core_fraction: float
-    burst_seconds: float
+Beyond it, jobs are stored without a review, and the operator validates them later.
+"""
 
-
-TOTAL_LIMIT = CpuLimit(core_fraction=0.3, burst_seconds=2.0)
-"""The limit of all requests. Beyond it, jobs are stored without a review, and the operator validates them later."""
-
-ADDRESS_LIMIT = CpuLimit(core_fraction=0.25, burst_seconds=1.5)
+ADDRESS_LIMIT = Rate(per_second=0.25, burst=1.5)
 """The limit of one address. It is high, because one API server may send the requests of all users."""
 
-NAMESPACE_LIMIT = CpuLimit(core_fraction=0.05, burst_seconds=0.5)
+NAMESPACE_LIMIT = Rate(per_second=0.05, burst=0.5)
 """The limit of one namespace: enough to apply a hundred jobs at once."""
 
 MAX_KEYS = 4096
-
-
-@dataclass
-class _Account:
-    seconds: float
-    updated_at: float
-
-
-@dataclass
-class _Accounts:
-    limit: CpuLimit
-    _accounts: OrderedDict[str, _Account] = field(default_factory=OrderedDict)
-
-    def get_balance(self, key: str, now: float) -> float:
-        account = self._accounts.get(key)
-        if account is None:
-            return self.limit.burst_seconds
-        earned_seconds = max(0.0, now - account.updated_at) * self.limit.core_fraction
-        account.seconds, account.updated_at = min(self.limit.burst_seconds, account.seconds + earned_seconds), now
-        return account.seconds
-
-    def charge(self, key: str, seconds: float, now: float) -> None:
-        self._accounts[key] = _Account(self.get_balance(key, now) - seconds, now)
-        self._accounts.move_to_end(key)
-        if len(self._accounts) > MAX_KEYS:
-            self._accounts.popitem(last=False)
 
 
 @dataclass
@@ -58,9 +27,9 @@ class WebhookCpuTime:
     """The processor time of all requests. `clock` returns monotonic seconds."""
 
     clock: Callable[[], float]
-    _total: _Accounts = field(default_factory=lambda: _Accounts(TOTAL_LIMIT))
-    _addresses: _Accounts = field(default_factory=lambda: _Accounts(ADDRESS_LIMIT))
-    _namespaces: _Accounts = field(default_factory=lambda: _Accounts(NAMESPACE_LIMIT))
+    _total: TokenBuckets = field(default_factory=lambda: TokenBuckets(TOTAL_LIMIT, MAX_KEYS))
+    _addresses: TokenBuckets = field(default_factory=lambda: TokenBuckets(ADDRESS_LIMIT, MAX_KEYS))
+    _namespaces: TokenBuckets = field(default_factory=lambda: TokenBuckets(NAMESPACE_LIMIT, MAX_KEYS))
 
     def may_read(self, address: str) -> bool:
         """Whether a request from this address may be read."""
