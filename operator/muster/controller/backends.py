@@ -17,14 +17,21 @@ from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.kube_node_taints import KubeNodeTaints
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.backends.node_jobs import NodeJobs
+from muster.backends.sagemaker.backend import SageMakerBackend
+from muster.backends.sagemaker.jobs import SageMakerJobs
+from muster.backends.sagemaker.log_follower import LogFollower
+from muster.backends.sagemaker.requests import RequestPreparer
 from muster.clients.aws.client import Aws
+from muster.clients.aws.job_logs import JobLogs
 from muster.clients.kubernetes.client import Client
 from muster.collector.store import RankStore
-from muster.controller.jobs.sagemaker_jobs import make_sagemaker_jobs
+from muster.controller.sources.config_map_source import ConfigMapSource
+from muster.controller.sources.git_token_source import GitTokenSource
 from muster.render.kubernetes import apply_defaults as kubernetes_defaults
 from muster.render.kubernetes.pod_settings import PodSettings
 from muster.render.sagemaker import apply_defaults as sagemaker_defaults
 from muster.render.sagemaker.job_warnings import make_training_warnings
+from muster.storage.git.address_policy import AddressPolicy
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,27 @@ def _make_kubernetes_jobs(services: OperatorServices, term: LeaderTerm) -> Clust
         services.taints,
     )
     return NodeJobs(nodes, term.number)
+
+
+def make_sagemaker_jobs(  # noqa: PLR0917 - the dependencies of a leader
+    aws: Aws,
+    client: Client,
+    config: OperatorConfig,
+    admit: Callable[[Job], None],
+    clock: Callable[[], float],
+    wake: Callable[[str], None],
+) -> SageMakerJobs:
+    """Create a SageMaker backend without jobs. It calls `wake` with a job's uid when the job's state changes."""
+
+    def choose_address_policy(namespace: str, url: str) -> AddressPolicy:
+        return (
+            AddressPolicy.NAMED if tenancy.is_git_host_listed(namespace, url, config.tenancy) else AddressPolicy.PUBLIC
+        )
+
+    requests = RequestPreparer(aws, ConfigMapSource(client), GitTokenSource(client), choose_address_policy)
+    reports = LogFollower(lambda place: JobLogs(partial(aws.send_request, place, "logs")))
+    backend = SageMakerBackend(aws, requests, reports, clock, wake)
+    return SageMakerJobs(backend, config.sagemaker.region or "", admit, clock)
 
 
 def _make_sagemaker_jobs(services: OperatorServices, term: LeaderTerm) -> ClusterBackend:

@@ -24,11 +24,10 @@ from muster.clients.aws.client import Aws
 from muster.clients.kubernetes.client import Change, Client
 from muster.clients.kubernetes.session import Request, Session
 from muster.collector.store import RankStore
-from muster.controller.backends import apply_defaults
+from muster.controller.backends import apply_defaults, make_sagemaker_jobs
 from muster.controller.jobs.job_controller import JobControllerDependencies
 from muster.controller.jobs.jobs import Jobs
 from muster.controller.jobs.processor_queue import ProcessorQueue
-from muster.controller.jobs.sagemaker_jobs import make_sagemaker_jobs
 from muster.controller.status.events import EventPoster, StatusPublisher
 from muster.controller.status.write_budget import WriteBudget
 from muster.controller.status.writer import StatusWriterDependencies

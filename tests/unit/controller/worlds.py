@@ -19,11 +19,10 @@ from muster.backends.node_jobs import NodeJobs
 from muster.clients.aws.client import Aws
 from muster.clients.kubernetes.client import Change, Client
 from muster.collector.store import RankStore
-from muster.controller.backends import apply_defaults
+from muster.controller.backends import apply_defaults, make_sagemaker_jobs
 from muster.controller.jobs.job_controller import JobControllerDependencies
 from muster.controller.jobs.jobs import Jobs
 from muster.controller.jobs.processor_queue import ProcessorQueue
-from muster.controller.jobs.sagemaker_jobs import make_sagemaker_jobs
 from muster.controller.status.write_budget import WriteBudget
 from muster.controller.status.writer import StatusWriterDependencies
 from muster.core.actions import Action
