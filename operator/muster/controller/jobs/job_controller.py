@@ -18,10 +18,9 @@ from muster.backends.base import ClusterBackend, Requeue
 from muster.clients.kubernetes.backoff import compute_backoff_seconds
 from muster.clients.kubernetes.fair_slots import slot_order
 from muster.collector.store import RankStore
-from muster.controller.jobs.cpu_share import CpuShare
 from muster.controller.jobs.cpu_time import MeteredCoroutine
 from muster.controller.jobs.processor_queue import Place, ProcessorQueue, Stage
-from muster.controller.jobs.reconcile_delay import MIN_DELAY_SECONDS, ReconcileDelay, make_delay
+from muster.controller.jobs.reconcile_delay import MIN_DELAY_SECONDS, CpuShare, ReconcileDelay, make_delay
 from muster.controller.status.writer import (
     JobNotFound,
     NotLeading,

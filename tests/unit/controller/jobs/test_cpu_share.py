@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.controller.jobs.cpu_share import BURST_SECONDS, CORE_FRACTION, CpuShare
+from muster.controller.jobs.reconcile_delay import BURST_SECONDS, CORE_FRACTION, CpuShare
 
 
 def test_the_turns_of_a_start_follow_one_another_at_once() -> None:
