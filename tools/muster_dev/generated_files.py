@@ -62,19 +62,25 @@ def find_outdated_files() -> Sequence[str]:
         problems += [
             f"{path} differs from the generated file: run `make generate`"
             for path, text in _split_output(command, completed.stdout)
-            if not (ROOT / path).is_file() or (ROOT / path).read_text(encoding="utf-8") != text
+            if _is_outdated(path, text)
         ]
     return problems
 
 
 def main(_: Sequence[str]) -> int:
-    """`make generate`: write all files."""
+    """`make generate`: write the files that have changed."""
     for command, _paths in _list_commands():
         completed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
         for path, text in _split_output(command, completed.stdout):
-            (ROOT / path).write_text(text, encoding="utf-8")
-            print(f"wrote {path}")
+            if _is_outdated(path, text):
+                (ROOT / path).write_text(text, encoding="utf-8")
+                print(f"wrote {path}")
     return 0
+
+
+def _is_outdated(path: str, text: str) -> bool:
+    file = ROOT / path
+    return not file.is_file() or file.read_text(encoding="utf-8") != text
 
 
 def _list_commands() -> Iterator[tuple[Sequence[str], str]]:

@@ -20,8 +20,8 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _MAX_WEIGHT = 100
 
 
-def make_machine_patches(job: Job) -> tuple[PodPatch, ...]:
-    """Select machines by their labels and taints."""
+def make_node_pool_patches(job: Job) -> tuple[PodPatch, ...]:
+    """Select the machines of the job's node pool by their labels and taints."""
     pool, source = job.spec.node_pool, get_pool_source(job)
     return () if pool is None else tuple(_make_pool_patches(pool, source))
 

@@ -19,7 +19,7 @@ from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.mounts import make_folder_patches
 from muster.render.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
 from muster.render.kubernetes.own_python import make_python_container_patches
-from muster.render.kubernetes.placement import make_avoidance_patches, make_machine_patches, make_placement_patches
+from muster.render.kubernetes.placement import make_avoidance_patches, make_node_pool_patches, make_placement_patches
 from muster.render.kubernetes.pod_patch import PodPatch, get_trainer, merge_patches
 from muster.render.kubernetes.pod_settings import PodSettings
 from muster.render.kubernetes.user_patches import collect_user_patches
@@ -88,7 +88,7 @@ def _make_machine_patches(job: Job, user_patches: tuple[PodPatch, ...], user_fie
     hardware = (*make_device_patches(job, user_fields), *make_efa_patches(job, user_fields))
     pod = merge_patches((*hardware, *user_patches))
     return (
-        *make_machine_patches(job),
+        *make_node_pool_patches(job),
         *make_instance_type_patches(job, user_fields),
         *hardware,
         *make_toleration_patches(pod),
