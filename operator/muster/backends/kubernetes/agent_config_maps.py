@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
@@ -29,7 +30,7 @@ class AgentConfigMaps:
     name: str
     has_job: Callable[[str], bool]
     _owners: dict[str, str] = field(default_factory=dict)
-    _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
+    _locks: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     async def make(self, job: Job) -> Refusal | None:
         """Create the ConfigMap of the job's namespace if it is missing. Return the refusal, if any.
@@ -37,7 +38,8 @@ class AgentConfigMaps:
         Raises `ApiError`.
         """
         namespace = job.metadata.namespace
-        async with self._locks.setdefault(namespace, asyncio.Lock()):
+        lock = self._locks.setdefault(namespace, asyncio.Lock())
+        async with lock:
             if self.has_job(self._owners.get(namespace, "")):
                 return None
             return await self._create_or_adopt(job)
