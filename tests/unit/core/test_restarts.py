@@ -16,7 +16,7 @@ from muster.core.failure.failure import Failure
 from muster.core.problem import Problem
 from muster.core.restarts import Restart, find_restart
 from support.searches import choose_example_count
-from unit.core.builders import T0, job
+from unit.core.builders import START, T0, compute_status, exited_rank, facts, job, rank, running_node
 from unit.core.simulated import SimulatedNode, World
 from unit.core.test_any_operator import (
     EVENT_LISTS,
@@ -50,6 +50,29 @@ def fail_rank(world: World, code: int = 7, line: str = "ValueError: bad label") 
 def restart_records(status: Status) -> list[tuple[int, str, str]]:
     history = status.restarts.history if status.restarts is not None else ()
     return [(record.attempt, record.reason, record.counts_as) for record in history]
+
+
+@pytest.mark.parametrize("ends_at", [0.4, None])
+def test_the_time_of_a_restart_is_known_even_if_no_report_shows_all_ranks_running(ends_at: float | None) -> None:
+    record = RestartRecord(
+        attempt=1,
+        reason="RankFailed",
+        message="Rank 1 on digits-1 failed",
+        counts_as="Failure",
+        at=format_timestamp_milliseconds(START - 1.5),
+    )
+    previous = Status(attempt=2, phase="Starting", restarts=NO_RESTARTS.model_copy(update={"history": (record,)}))
+    last_rank = rank(1) if ends_at is None else exited_rank(1, ends_at, exit_code=7)
+    nodes = []
+    for node in (running_node(0, rank(0)), running_node(1, last_rank)):
+        assert node.agent is not None
+        report = replace(node.agent.report, attempt=2)
+        nodes.append(replace(node, agent=replace(node.agent, report=report)))
+
+    status = compute_status(job(2, 1), previous, facts(*nodes), START + 1.0)
+
+    assert status.restarts is not None
+    assert status.restarts.history[0].seconds_lost == 1.5
 
 
 def test_a_failed_rank_restarts_all_ranks_in_the_same_pods() -> None:

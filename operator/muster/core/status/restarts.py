@@ -23,7 +23,7 @@ from muster.core.outcome import Verdict
 from muster.core.restarts import RESIZED, RESTART_REQUESTED, Restart, RestartBudget
 from muster.core.status.attempt_steps import find_attempt_steps
 from muster.core.status.failure_sentence import describe_job_failure
-from muster.core.status.views import RUNNING, SUCCEEDED, StatusInput
+from muster.core.status.views import RUNNING, SUCCEEDED, RankView, StatusInput
 
 REQUEST_MESSAGE = "A user has requested a restart"
 """The message of a restart without a failure."""
@@ -150,15 +150,24 @@ def _add_recovery_time(status_input: StatusInput, before: Restarts) -> Restarts:
     last = status_input.previous.last_restart
     if last is None or last.seconds_lost is not None:
         return before
-    if any(view.state not in (RUNNING, SUCCEEDED) for view in status_input.views):
+    try:
+        failed_at = parse_timestamp(last.at)
+    except ValueError:
+        return before  # a user has edited the time
+    if not all(_has_run_since(view, failed_at) for view in status_input.views):
         return before
     starts = (view.facts.started_at for view in status_input.views if view.facts is not None)
     running_since = max((at for at in starts if at is not None), default=status_input.now)
-    try:
-        seconds = round(max(0.0, running_since - parse_timestamp(last.at)), 3)
-    except ValueError:
-        return before  # a user has edited the time
+    seconds = round(max(0.0, running_since - failed_at), 3)
     return _replace_last(before, last.model_copy(update={"seconds_lost": seconds}))
+
+
+def _has_run_since(view: RankView, failed_at: float) -> bool:
+    """Whether the rank runs or succeeded, or has failed again: the first report of a short attempt may show its end."""
+    if view.state in (RUNNING, SUCCEEDED):
+        return True
+    started_at = view.facts.started_at if view.facts is not None else None
+    return started_at is not None and started_at > failed_at
 
 
 def _add_steps_lost(status_input: StatusInput, record: Restarts) -> Restarts:
