@@ -8,7 +8,7 @@ from muster.collector.memory_limits import MemoryLimits, ObjectSize
 from muster.collector.pod_directory import PodIdentity
 from muster.core.facts import AgentFacts
 from muster.core.reports.check import JobShape, check_report
-from muster.core.reports.merge import merge_report
+from muster.core.reports.merge import drop_ranks_of_other_nodes, merge_report
 from muster.core.reports.state_change import has_state_changed
 from muster.core.reports.texts import drop_texts, measure_texts
 from muster_worker.contract.schema import Command, Order, Report
@@ -135,7 +135,8 @@ class RankStore:
             raise ValueError("the report does not belong to the pod that sent it")
         check_report(report, entry.shape, at)
         node = entry.get_node(pod_identity.node)
-        merged_facts = merge_report(node.agent, report, at)
+        known_facts = node.agent and drop_ranks_of_other_nodes(node.agent, report, entry.shape)
+        merged_facts = merge_report(known_facts, report, at)
         if not self._text_limits.reserve(
             _make_key(entry, pod_identity.node), ObjectSize(entry.shape.namespace, measure_texts(merged_facts))
         ):

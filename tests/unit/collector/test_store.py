@@ -69,6 +69,29 @@ def test_an_elastic_job_is_scaled_without_losing_its_reports_and_only_its_agents
     assert store.count_agents() == 0
 
 
+def test_a_pod_stores_only_the_ranks_of_the_node_rank_that_it_reported_last() -> None:
+    store, shape = RankStore(), replace(SHAPE, nodes=100, has_fixed_ranks=False)
+    store.register_job(shape)
+    for node_rank in range(100):
+        first, second = 2 * node_rank, 2 * node_rank + 1
+        # A node's ranks may come one after the other.
+        store.record_report(MEMBER, report(2 * node_rank + 1, running_rank(first)), T0)
+        store.record_report(MEMBER, report(2 * node_rank + 2, running_rank(second)), T0)
+        agent = store.get_agent(UID, 0)
+        assert agent is not None
+        assert [rank.report.rank for rank in agent.ranks] == [first, second]
+
+
+def test_an_old_report_of_another_attempt_drops_no_rank() -> None:
+    store = RankStore()
+    store.register_job(replace(SHAPE, nodes=100, has_fixed_ranks=False))
+    store.record_report(MEMBER, report(1, running_rank(4), attempt=2), T0)
+    store.record_report(MEMBER, report(9, running_rank(0), attempt=1), T0)
+    agent = store.get_agent(UID, 0)
+    assert agent is not None
+    assert [rank.report.rank for rank in agent.ranks] == [4]
+
+
 def test_a_job_that_is_forgotten_is_unknown() -> None:
     store = registered()
     store.record_report(MEMBER, report(1), T0)

@@ -17,8 +17,8 @@ LATE_SECONDS = 1.0
 """A slot that is held longer doesn't count for its key's limit: hanging requests must not block other requests."""
 
 
-slot_order: ContextVar[int] = ContextVar("slot_order", default=0)
-"""The place of a task's requests among those of its key: a lower number is first.
+creation_order: ContextVar[int] = ContextVar("creation_order", default=0)
+"""The place of a task among those that create objects: a lower number is first.
 
 It is the job's place in the order of jobs. If a thousand jobs start at once, their pods are created job by job, so that
 most jobs run long before the last one.
@@ -28,7 +28,7 @@ most jobs run long before the last one.
 class FairSlots:
     """Grants at most `total` slots. The waiting key with the fewest slots is next.
 
-    Within a key, the request with the lowest `slot_order` is next, and of equal ones the first.
+    Within a key, the request with the lowest `order` is next, and of equal ones the first.
 
     `limit` returns the maximum number of slots that a key may hold now. It is called whenever a slot is requested or
     released.
@@ -43,9 +43,9 @@ class FairSlots:
         self._sequence = itertools.count()
 
     @asynccontextmanager
-    async def slot(self, key: str) -> AsyncIterator[None]:
+    async def slot(self, key: str, order: int = 0) -> AsyncIterator[None]:
         """Wait for a slot, and hold it until the `with` block ends."""
-        await self._acquire(key)
+        await self._acquire(key, order)
         is_late = asyncio.Event()
         timer = asyncio.get_running_loop().call_later(LATE_SECONDS, self._become_late, key, is_late)
         try:
@@ -60,12 +60,12 @@ class FairSlots:
         self._late[key] += 1
         self._grant_all()
 
-    async def _acquire(self, key: str) -> None:
+    async def _acquire(self, key: str, order: int) -> None:
         if key not in self._waiting and self._may_acquire(key):
             self._give_slot(key)
             return
         future = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting.setdefault(key, []), (slot_order.get(), next(self._sequence), future))
+        heapq.heappush(self._waiting.setdefault(key, []), (order, next(self._sequence), future))
         try:
             await future
         except asyncio.CancelledError:

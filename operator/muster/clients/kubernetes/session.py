@@ -14,7 +14,7 @@ import aiohttp
 from muster.api.document import JSON
 from muster.clients.kubernetes.access import ClusterAccess, NoCluster, find_cluster
 from muster.clients.kubernetes.adaptive_limit import AdaptiveLimit
-from muster.clients.kubernetes.fair_slots import FairSlots
+from muster.clients.kubernetes.fair_slots import FairSlots, creation_order
 from muster.clients.kubernetes.request_labels import find_resource, find_verb
 from muster.clients.kubernetes.request_settings import MAX_ERROR_BYTES, MAX_RESPONSE_BYTES, RESPONSE_SECONDS
 from muster.clients.request_counter import RequestCounter
@@ -100,9 +100,11 @@ class Session:
     async def text(self, request: Request, most: int = MAX_RESPONSE_BYTES) -> bytes:
         """Return the response's body. Raises ApiError, `ResponseTooLong` if it has more than `most` bytes."""
         client_timeout = aiohttp.ClientTimeout(total=RESPONSE_SECONDS)
+        # Statuses and deletions of later jobs don't wait until the pods of a large earlier job exist.
+        order = creation_order.get() if request.method == "POST" else 0
         try:
             async with (
-                self._slots.slot(request.namespace),
+                self._slots.slot(request.namespace, order),
                 self._measure_latency(request),
                 self._fetch_response(request, client_timeout) as response,
             ):

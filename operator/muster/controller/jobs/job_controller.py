@@ -8,6 +8,7 @@ import logging
 import traceback
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 from muster.api.backends import BackendName
@@ -16,7 +17,7 @@ from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.backends.base import ClusterBackend, Requeue
 from muster.clients.kubernetes.backoff import compute_backoff_seconds
-from muster.clients.kubernetes.fair_slots import slot_order
+from muster.clients.kubernetes.fair_slots import creation_order
 from muster.collector.store import RankStore
 from muster.controller.jobs.cpu_time import MeteredCoroutine
 from muster.controller.jobs.processor_queue import Place, ProcessorQueue, Stage
@@ -75,7 +76,7 @@ class JobControllerDependencies:
     clock: Callable[[], float]
     processor: ProcessorQueue
     jitter: Callable[[], float]
-    job_numbers: Iterator[int] = field(default_factory=itertools.count)
+    job_numbers: Iterator[int] = field(default_factory=partial(itertools.count, 1))
     measure: Callable[[Reconcile], Coroutine[Any, Any, Requeue]] = run_unmeasured
 
 
@@ -132,7 +133,7 @@ class JobController:
         return self._task
 
     async def _run(self) -> None:
-        slot_order.set(self._number)
+        creation_order.set(self._number)
         try:
             while not self._is_stopping:
                 delay = await self._reconcile_once()

@@ -11,12 +11,26 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from muster.core.facts import AgentFacts, LauncherFacts, MetricFacts, RankFacts
+from muster.core.reports.check import JobShape
 from muster_worker.contract.schema import LauncherEnd, RankReport, RankState, Report
 
 
 def merge_report(agent: AgentFacts | None, report: Report, at: float) -> AgentFacts:
     """Return the facts after `report` arrived at `at` (Unix seconds)."""
     return _build_agent_facts(report, at) if agent is None else _merge_facts(agent, _build_agent_facts(report, at))
+
+
+def drop_ranks_of_other_nodes(agent: AgentFacts, report: Report, shape: JobShape) -> AgentFacts:
+    """Return the facts before `report` without the ranks of another node rank.
+
+    In an attempt, a node has one node rank. A report adds its ranks to those of earlier reports of the attempt. So a
+    pod that reported one node rank after the other could store the ranks of the whole job.
+    """
+    if shape.has_fixed_ranks or not report.ranks or report.attempt != agent.report.attempt:
+        return agent
+    node_ranks = shape.list_node_ranks(report)
+    own_ranks = tuple(rank for rank in agent.ranks if rank.report.rank in node_ranks)
+    return agent if len(own_ranks) == len(agent.ranks) else replace(agent, ranks=own_ranks)
 
 
 def _build_agent_facts(report: Report, at: float) -> AgentFacts:

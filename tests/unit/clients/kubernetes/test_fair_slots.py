@@ -7,7 +7,7 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.clients.kubernetes.fair_slots import FairSlots, slot_order
+from muster.clients.kubernetes.fair_slots import FairSlots
 from support import virtual_time
 
 TOTAL = 64
@@ -129,9 +129,8 @@ def test_requests_of_a_key_go_job_by_job() -> None:
         slots, served = FairSlots(4, lambda _: 1), list[int]()
 
         async def create_pods(job: int) -> None:
-            slot_order.set(job)
             for _ in range(3):
-                async with slots.slot("team"):
+                async with slots.slot("team", job):
                     served.append(job)
                     await asyncio.sleep(1.0)
 
