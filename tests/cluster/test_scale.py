@@ -15,7 +15,7 @@ import pytest
 
 from muster_dev.paths import ROOT
 
-pytestmark = [pytest.mark.long, pytest.mark.alone, pytest.mark.usefixtures("own_cluster")]
+pytestmark = [pytest.mark.long, pytest.mark.alone, pytest.mark.usefixtures("shared_cluster")]
 
 MARGIN = 1.5
 TRIES = 3
