@@ -159,6 +159,22 @@ def test_a_resume_also_fulfils_the_request(suspends_first: bool) -> None:  # noq
     assert restart_records(world.status) == []
 
 
+def test_after_a_resume_the_message_does_not_name_an_earlier_restart() -> None:
+    world = start_world()
+    world.request = "now"
+    run_rounds(world, ROUNDS)
+    apply_event(world, "suspend", 0)
+    run_rounds(world, ROUNDS)
+    apply_event(world, "resume", 0)
+    messages = []
+    while world.status.phase != "Running":
+        run_rounds(world)
+        messages.append(world.status.message)
+    assert world.status.attempt == 3
+    assert "0 of 2 nodes are ready: digits-0 and digits-1 do not exist yet" in messages
+    assert not [message for message in messages if "requested" in message]
+
+
 def test_an_annotation_from_the_creation_of_the_job_does_not_request_a_restart() -> None:
     plain = job(2, 2)
     world = World(plain, [SimulatedNode(number, 2) for number in range(2)], request="copied from another job")

@@ -70,8 +70,9 @@ def _describe_state(status_input: StatusInput, progress: Progress | None) -> str
         )
         return _append_problems(start, status_input)
     waiting = status_input.release_message or _describe_waiting(status_input)
-    last = status_input.previous.last_restart
-    return waiting if last is None else f"{last.message}; attempt {last.attempt + 1}: {waiting}"
+    last, attempt = status_input.previous.last_restart, status_input.outcome.attempt
+    # After a suspension the last restart is the reason for an earlier attempt.
+    return f"{last.message}; attempt {attempt}: {waiting}" if last and last.attempt == attempt - 1 else waiting
 
 
 def describe_end(status_input: StatusInput, progress: Progress | None) -> str:
