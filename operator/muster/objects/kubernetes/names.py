@@ -42,7 +42,8 @@ def build_source_name(job_name: str, sha256: str) -> str:
 
 def is_source_name(job_name: str, name: str) -> bool:
     """Whether `build_source_name` returns this name for some archive of the job."""
-    return _DIGITS.fullmatch(name.removeprefix(build_source_name(job_name, ""))) is not None
+    prefix = build_source_name(job_name, "")
+    return name.startswith(prefix) and _DIGITS.fullmatch(name[len(prefix) :]) is not None
 
 
 def build_pod_name(job_name: str, node: int, replacement: int) -> str:
