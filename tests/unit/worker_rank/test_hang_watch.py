@@ -9,7 +9,7 @@ import pytest
 from muster_worker.agent.log import Log
 from muster_worker.agent.reports import Observation
 from muster_worker.agent.state import ActivityChanged
-from muster_worker.rank_group.hang_watch import MAX_CAPTURES, HangDetector
+from muster_worker.rank_group.hang_watch import MAX_CAPTURES, MAX_LINES, HangDetector, count_rank_lines
 from muster_worker.rank_group.rank_links import RankLink
 
 TIMEOUT = 100.0
@@ -98,6 +98,11 @@ def test_the_log_is_bounded(watched: Watched) -> None:
         watched.check(2 * number * TIMEOUT + DUE, stepped(2 * number * TIMEOUT))
         watched.check((2 * number + 1) * TIMEOUT, stepped((2 * number + 1) * TIMEOUT))
     assert watched.log().count("completed no step") == MAX_CAPTURES
+
+
+@pytest.mark.parametrize("ranks", [1, 8, 67, 128])
+def test_all_ranks_together_write_at_most_the_maximum_number_of_lines(ranks: int) -> None:
+    assert 60 <= count_rank_lines(ranks) <= MAX_LINES / ranks
 
 
 def test_a_stopped_process_is_the_activity(watched: Watched) -> None:

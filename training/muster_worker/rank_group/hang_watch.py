@@ -18,11 +18,10 @@ from muster_worker.rank_group.rank_links import RankLink
 MAX_CAPTURES = 8
 """Maximum number of times per attempt that the agent writes stacks to the log."""
 
-MAX_LINES = 4000
-"""Maximum number of stack lines in one capture, for all ranks of the node together."""
-
-MIN_RANK_LINES = 60
-"""Each rank may write at least this number of lines, so that its main thread is in the log."""
+MAX_LINES = 8000
+"""Maximum number of stack lines in one capture, for all ranks of the node together. Each of 128 ranks, the most that a
+node may have, can write 62 lines, so that its main thread is in the log.
+"""
 
 MAX_LINE_CHARS = 300
 
@@ -36,22 +35,21 @@ EARLY_FACTOR = 0.9
 class HangDetector:
     """Watches the ranks of one attempt.
 
-    A rank hangs if it completes no step for `timeout` seconds and is not in a `muster_worker.phase`.
+    A rank hangs if it has completed a step, has completed no other for EARLY_FACTOR * `timeout` seconds, and is not in
+    a `muster_worker.phase`.
     """
 
     def __init__(self, timeout: float, log: Log) -> None:
         self._early_timeout = EARLY_FACTOR * timeout
         self._log = log
-        self._hung_ranks: Dict[
-            int, float
-        ] = {}  # the ranks whose stacks are in the log, with the time of their last step
+        self._hung_ranks: Dict[int, float] = {}  # the seconds since their last steps
         self._captures = 0
 
     def check(self, observations: Mapping[int, Observation], links: Mapping[int, RankLink], now: float) -> List[Event]:
         """Return the activities of ranks that newly hang, and clear those of ranks that complete steps again."""
         idle_seconds = _compute_idle_seconds(observations, links, now)
         is_hanging = max(idle_seconds.values(), default=0.0) >= self._early_timeout
-        # Include peers that completed their last step a little later.
+        # Include peers that completed their last steps later, but have been idle for half of this time.
         hung_ranks = {
             rank: seconds for rank, seconds in idle_seconds.items() if is_hanging and seconds >= self._early_timeout / 2
         }
@@ -75,11 +73,16 @@ class HangDetector:
             if rank_activity is not None or groups:
                 events.append(ActivityChanged(rank, rank_activity, groups))
             if is_logged:
-                lines = dumps.get(rank, "").splitlines()[-max(MIN_RANK_LINES, MAX_LINES // len(links)) :]
+                lines = dumps.get(rank, "").splitlines()[-count_rank_lines(len(links)) :]
                 self._log.write(
                     _format(_describe_hang(rank, self._hung_ranks[rank], rank_activity, groups), rank, lines)
                 )
         return events
+
+
+def count_rank_lines(ranks: int) -> int:
+    """Return the maximum number of stack lines of each rank if `ranks` ranks of the node hang together."""
+    return max(1, MAX_LINES // ranks)
 
 
 def _compute_idle_seconds(

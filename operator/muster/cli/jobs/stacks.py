@@ -20,8 +20,10 @@ from muster.cli.jobs.watched_job import get_job
 from muster.cli.standard_error import StandardError
 from muster.objects.kubernetes.errors import ApiError
 
-MAX_LINES = 4000
-"""The agent writes at most this number of lines at a time. Other lines of a job's log may look the same."""
+MAX_LINES = 8000
+"""The maximum number of lines of one rank: an agent writes no more at a time, but a user's program can print lines of
+the same form.
+"""
 
 MAX_RANKS = 1024
 
