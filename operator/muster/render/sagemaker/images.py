@@ -23,7 +23,7 @@ _CUDA_121_VERSIONS = ("2.1", "2.2", "2.3", "2.4")
 _CUDA_124_VERSION = "2.5"
 """The versions whose modelparallel 2 images have CUDA 12.1 or 12.4 (image_uris.get_training_image_uri)."""
 
-_CUDA_11_SYSTEMS = {
+_CUDA_11_TAG_SUFFIXES = {
     "tensorflow-2.3-gpu-py37": "cu110-ubuntu18.04-v3",
     "tensorflow-2.3.1-gpu-py37": "cu110-ubuntu18.04",
     "tensorflow-2.3.2-gpu-py37": "cu110-ubuntu18.04",
@@ -35,7 +35,7 @@ _CUDA_11_SYSTEMS = {
     "pytorch-1.6-gpu-py3": "cu110-ubuntu18.04-v3",
     "pytorch-1.6.0-gpu-py3": "cu110-ubuntu18.04",
 }
-"""The images with CUDA 11, which p4d and smdistributed need (image_uris._get_image_tag)."""
+"""The ends of the tags of images with CUDA 11, which p4d and smdistributed need (image_uris._get_image_tag)."""
 
 _FIRST_WITHOUT_P2 = {"PyTorch": (1, 13), "TensorFlow": (2, 12)}
 """The first versions that don't support p2 (image_uris._validate_instance_deprecation)."""
@@ -85,7 +85,7 @@ def select_training_image(request: ImageRequest, facts: ImageFacts) -> str:
 def select_rule_image(rule: str, region: str, facts: ImageFacts) -> str:
     """Return the image that evaluates a built-in rule. Raises `NoSuchImage` if the region has none.
 
-    The rules are those of get_rule_container_image_uri in debugger/debugger.py.
+    Selects as get_rule_container_image_uri in debugger/debugger.py does.
     """
     evaluator = facts.detailed_profiler if rule.startswith(_DETAILED_PROFILER) else facts.debugger
     return f"{_find_registry(evaluator.registries, region, facts)}/{evaluator.repository}:latest"
@@ -128,11 +128,15 @@ def _select_catalogue(request: ImageRequest, facts: ImageFacts) -> Catalogue:
 
 
 def _select_neuron_catalogue(request: ImageRequest, facts: ImageFacts) -> Catalogue:
-    if request.framework != "PyTorch" or request.library != "None":
-        subject = request.framework if request.framework != "PyTorch" else "a library of SageMaker's own"
-        allowed = "for Trainium, AWS has only PyTorch images: set your own in spec.image"
-        raise NoSuchImage("name", f"{subject} on {request.instance_type}; {allowed}")
-    return facts.pytorch_neuron
+    if request.framework == "PyTorch" and request.library == "None":
+        return facts.pytorch_neuron
+    library = "" if request.library == "None" else " with smdistributed or modelParallel"
+    available = "only PyTorch images" if request.framework != "PyTorch" else "no images with these libraries"
+    raise NoSuchImage(
+        "name",
+        f"{request.framework}{library} on {request.instance_type}; "
+        f"for Trainium, AWS has {available}: set your own in spec.image",
+    )
 
 
 def _select_hugging_face_catalogue(request: ImageRequest, facts: ImageFacts) -> Catalogue:
@@ -186,8 +190,8 @@ def _select_build(request: ImageRequest, builds: Sequence[Build]) -> tuple[Build
     raise _make_unknown_value_error("pythonVersion", request.python, pythons)
 
 
-def _find_registry(registries: str, region: str, facts: ImageFacts) -> str:
-    regions = facts.registries[registries]
+def _find_registry(registry_table_name: str, region: str, facts: ImageFacts) -> str:
+    regions = facts.registries[registry_table_name]
     for account, account_regions in regions.items():
         if region in account_regions:
             return f"{account}.dkr.ecr.{region}.{_find_domain(region, facts)}"
@@ -241,7 +245,7 @@ def _make_tag(request: ImageRequest, build: Build, catalogue: Catalogue, process
         return _join(request.version, processor, python, _get_cuda_version(request))
     tag = _join(request.version, processor, python, build.system)
     if request.library == "SMDistributed" or parse_instance_family(request.instance_type) == "p4d":
-        return _join(tag, _CUDA_11_SYSTEMS.get(f"{request.framework.lower()}-{tag}", ""))
+        return _join(tag, _CUDA_11_TAG_SUFFIXES.get(f"{request.framework.lower()}-{tag}", ""))
     return tag
 
 

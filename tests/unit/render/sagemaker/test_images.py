@@ -128,7 +128,11 @@ def test_the_image(asked: ImageRequest, image: str) -> None:
             "name",
             "HuggingFace on ml.trn1.2xlarge; for Trainium, AWS has only PyTorch images",
         ),
-        (replace(TRAINIUM, library="SMDistributed"), "name", "a library of SageMaker's own on ml.trn1.32xlarge"),
+        (
+            replace(TRAINIUM, library="SMDistributed"),
+            "name",
+            "PyTorch with smdistributed or modelParallel on ml.trn1.32xlarge",
+        ),
         (replace(TENSORFLOW, library="ModelParallelV2"), "name", "TensorFlow with modelParallel"),
     ],
 )
