@@ -11,7 +11,7 @@ from muster.api.spec.job import Job
 from muster.core.facts import JobFacts
 from muster.core.failure import rank_output
 from muster.core.failure.ends import End, EndKind, list_rank_ends
-from muster.core.failure.mpi_ends import find_mpi_causes, follows_early_end, is_root_cause_uncertain
+from muster.core.failure.mpi_root_cause import find_mpi_causes, follows_exit_without_finalize, is_root_cause_uncertain
 from muster.core.failure.secondary_failures import find_possible_causes, is_secondary
 from muster.core.world import compute_world_size, is_mpi
 
@@ -81,7 +81,7 @@ def find_failure(job: Job, facts: JobFacts, *, has_started: bool) -> Failure | N
     root_cause, at = _find_root_cause(facts, ends), ends[0].at
     is_uncertain = is_root_cause_uncertain(job, facts, root_cause)
     same_errors = _find_same_errors(facts, root_cause, ends)
-    if not is_secondary(root_cause) and not follows_early_end(job, facts, root_cause):
+    if not is_secondary(root_cause) and not follows_exit_without_finalize(job, facts, root_cause):
         return Failure(at, same_errors, is_uncertain=is_uncertain)
     # All ranks failed with the same error, so they lost an external service, not a peer.
     if root_cause.kind is EndKind.RANK and len({end.rank for end in same_errors}) == compute_world_size(job) > 1:

@@ -19,7 +19,7 @@ from muster_worker.contract.schema import EndReason
 REPORT_DELAY_SECONDS = 0.25
 """An end may seem this much earlier than its cause on another node, because the cause's report may arrive later."""
 
-MIN_ORDER_SECONDS = 0.005
+RELIABLE_ORDER_SECONDS = 0.005
 """The order of two events on one node is not reliable if they are closer than this."""
 
 HYDRA_KILL_SECONDS = 0.5
@@ -70,7 +70,9 @@ def _sort_by_earliest_time(ends: Iterable[End]) -> tuple[End, ...]:
 
 
 def is_root_cause_uncertain(job: Job, facts: JobFacts, end: End) -> bool:
-    """Whether the root cause may be mpirun's clean-up, and missing reports may show an earlier root cause.
+    """Whether `end`, the root cause so far, may be only a rank that mpirun killed or that lost its peer.
+
+    A report that has not arrived yet may contain an earlier failure.
 
     Messages name the root cause only when later reports can't change it.
     """
@@ -84,11 +86,12 @@ def is_secondary_failure(job: Job, end: End) -> bool:
     return is_secondary(end) or (is_mpi(job) and (_looks_killed_by_mpirun(end) or _has_lost_peer(end)))
 
 
-def follows_early_end(job: Job, facts: JobFacts, end: End) -> bool:
+def follows_exit_without_finalize(job: Job, facts: JobFacts, end: End) -> bool:
     """Whether the rank failed because another rank exited with code 0 but without MPI_Finalize."""
     if not is_mpi(job) or end.kind is not EndKind.RANK or not (_looks_killed_by_mpirun(end) or _has_lost_peer(end)):
         return False
-    # A rank loses a peer only if the peer ended, perhaps before the peer's exit. But a kill may have other causes.
+    # The peer closed a lost connection: the rank may notice that shortly before the peer's exit, or some seconds later.
+    # A kill may have other causes, so its time window is shorter.
     earliest, latest = (-REPORT_DELAY_SECONDS, CLEANUP_SECONDS) if _has_lost_peer(end) else (0.0, HYDRA_KILL_SECONDS)
     return any(other.is_success and earliest <= end.at - other.at <= latest for other in list_rank_ends(facts))
 
@@ -114,7 +117,7 @@ def _find_own_failures(failures: tuple[End, ...]) -> tuple[End, ...]:
 
 
 def _find_first_killed(failures: tuple[End, ...]) -> tuple[End, ...]:
-    """Return the first killed rank, because mpirun had no reason to kill it; () without a killed rank."""
+    """Return the first killed rank, which mpirun had no reason to kill; () without a killed rank."""
     killed = (end for end in failures if _looks_killed_by_mpirun(end) and not is_secondary(end))
     return tuple(itertools.islice(killed, 1))
 
@@ -141,7 +144,7 @@ def _is_explained(launcher: End, failures: tuple[End, ...]) -> bool:
     was killed                                      if a rank had failed well before
     reports that a rank made it end                 always
     ended with the first rank's exit code or signal always
-    printed a rank's MPI_Abort message              never: only its output names that rank
+    printed a rank's MPI_Abort message              treated as no: only its output names that rank
     anything else                                   if the first rank was killed before mpirun ended
     """
     # The ranks die with a killed mpirun.
@@ -152,8 +155,9 @@ def _is_explained(launcher: End, failures: tuple[End, ...]) -> bool:
     # The rank that called MPI_Abort is unknown, because Hydra killed all ranks in any order.
     if rank_output.contains_abort(launcher.lines):
         return False
-    # Only Hydra kills ranks before it ends, and it may crash meanwhile.
-    return failures[:1] == _find_first_killed(failures) and failures[0].at < launcher.at - MIN_ORDER_SECONDS
+    # This is Hydra, because Open MPI prints which rank made it end. Hydra kills the ranks before it ends itself. It may
+    # crash meanwhile, so that its exit code shows no rank's failure.
+    return failures[:1] == _find_first_killed(failures) and failures[0].at < launcher.at - RELIABLE_ORDER_SECONDS
 
 
 def _was_launcher_stopped(facts: JobFacts) -> bool:
@@ -163,7 +167,7 @@ def _was_launcher_stopped(facts: JobFacts) -> bool:
 
 
 def _has_same_exit(launcher: End, first: End) -> bool:
-    """Whether mpirun ended with the rank's exit code or signal, in the form of any MPI implementation."""
+    """Whether mpirun ended with the rank's exit code or signal, as Open MPI or Hydra passes it on."""
     if first.exit_code is not None:
         return launcher.exit_code == first.exit_code
     # mpirun itself sends SIGTERM to its ranks, so this signal does not show that the rank failed first.

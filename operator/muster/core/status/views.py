@@ -9,7 +9,7 @@ from muster.api.status.status import Status
 from muster.core.facts import JobFacts, NodeFacts, RankFacts
 from muster.core.failure import rank_output
 from muster.core.failure.ends import AGENT_LOST, End, list_rank_ends
-from muster.core.failure.mpi_ends import is_secondary_failure
+from muster.core.failure.mpi_root_cause import is_secondary_failure
 from muster.core.outcome import Outcome
 from muster.core.status.problems import SharedProblem, describe_release, group_problems
 from muster.core.step_counts import find_reason_display_time
