@@ -81,7 +81,7 @@ async def test_a_report_that_is_still_coming_in_is_not_taken(site: Site) -> None
         yield whole[10:]
 
     sending = asyncio.create_task(site.post(body(), site.token(0), {"Content-Length": str(len(whole))}))
-    await until(lambda: bool(site.collector._routes._authenticator._pods))  # its token was accepted
+    await until(lambda: bool(site.collector._routes._authenticator._pod_limiter))  # its token was accepted
     site.collector.step_down("muster-7d4f")
     go_on.set()
 

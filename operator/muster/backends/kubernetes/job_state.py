@@ -67,7 +67,9 @@ class JobState:
     """The pods with an announced disruption (a drain, an eviction or a preemption), by pod uid."""
 
     taken_replacement_numbers: dict[int, int] = field(default_factory=dict)
-    """For each node, the highest replacement number whose pod name a lost pod of an earlier job of this name has."""
+    """By node: the highest replacement number that is taken. A lost pod of an earlier job with the same name still has
+    that pod name.
+    """
 
     ca_bundle: str | None = None
     """The CA certificates in the agents' ConfigMap."""
@@ -85,7 +87,7 @@ class JobState:
     """The reason why the ranks can't start with their edited code."""
 
     attempt_source: tuple[int, str] | None = None
-    """The attempt for whose start muster last tried to read the edited code, and the hash of this code."""
+    """(attempt, hash): the last edited code that muster tried to read in order to start an attempt."""
 
     attempt_source_read_at: float = 0.0
     """When muster last tried to read `attempt_source`."""
@@ -98,13 +100,13 @@ class JobState:
     _refused_generation: int = 0
     _accepted_generation: int = 0
     _failures: int = 0
-    _spec: tuple[int, str] = (0, "")
+    _spec_hash_of_generation: tuple[int, str] = (0, "")
 
     def compute_spec_hash(self, job: Job) -> str:
         """Return the hash of the spec, computed once for each generation of the resource."""
-        if self._spec[0] != job.metadata.generation:
-            self._spec = (job.metadata.generation, hash_spec(job))
-        return self._spec[1]
+        if self._spec_hash_of_generation[0] != job.metadata.generation:
+            self._spec_hash_of_generation = (job.metadata.generation, hash_spec(job))
+        return self._spec_hash_of_generation[1]
 
     def record_command(self, node: int, sent: SentCommand) -> None:
         """Record a command, unless the same command was sent to the same pod before."""

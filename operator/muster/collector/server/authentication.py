@@ -16,7 +16,9 @@ POD_RATE = Rate(per_second=20.0, burst=100.0)
 MAX_PODS = 50_000
 
 UNAUTHENTICATED_RATE = Rate(per_second=10.0, burst=50.0)
-"""The maximum rate of one address' requests without a valid token: each may cost a signature check."""
+"""The maximum rate of one address' requests without a valid token, or with that of a pod of no job: each may cost a
+signature check.
+"""
 
 MAX_ADDRESSES = 10_000
 
@@ -46,13 +48,13 @@ class Authenticator:
         self._verifier = verifier
         self._directory = directory
         self._on_authenticated = on_authenticated
-        self._pods = RequestLimiter(POD_RATE, MAX_PODS)
-        self._unauthenticated = RequestLimiter(UNAUTHENTICATED_RATE, MAX_ADDRESSES)
+        self._pod_limiter = RequestLimiter(POD_RATE, MAX_PODS)
+        self._address_limiter = RequestLimiter(UNAUTHENTICATED_RATE, MAX_ADDRESSES)
 
     def authenticate(self, request: web.BaseRequest, now: float) -> AuthenticatedPod:
         """Authenticate a request at `now` (Unix seconds), by its headers only. Raises `RequestRefused`."""
         pod = self._identify(request, now)
-        wait = self._pods.take_token(pod.pod_uid, now)
+        wait = self._pod_limiter.take_token(pod.pod_uid, now)
         if wait > 0.0:
             raise RequestRefused(RefusalReason.TOO_FAST, wait)
         pod_identity = self._directory.find(pod.pod_uid)
@@ -70,12 +72,12 @@ class Authenticator:
         if claim is not None:
             return claim
         address = request.remote or ""
-        # charge the address first, and refund a request with a valid token
-        if self._unauthenticated.take_token(address, now) > 0.0:
+        # charge the address first, and refund a request with a valid token of a job's pod
+        if self._address_limiter.take_token(address, now) > 0.0:
             raise RequestRefused(RefusalReason.TOO_FAST, 1.0)
         if not token:
             raise RequestRefused(RefusalReason.NO_TOKEN)
         claim = self._verifier.verify(token, now)
         if self._directory.find(claim.pod_uid) is not None:
-            self._unauthenticated.return_token(address, now)
+            self._address_limiter.return_token(address, now)
         return claim

@@ -33,7 +33,7 @@ _MAX_FIELD_BYTES = 1024
 
 _FIELD_NAMES = ("uid", "operation", "namespace", "name", "dryRun", "resource", "subResource")
 
-_REVIEWED_JOBS = ParseOptions(
+_JOB_PARSE_OPTIONS = ParseOptions(
     metadata=frozenset({"name", "namespace"}),
     parts=frozenset({"apiVersion", "kind", "spec", "status"}),
     max_bytes={"spec": MAX_SPEC_TEXT_BYTES, "status": MAX_STATUS_TEXT_BYTES},
@@ -73,7 +73,7 @@ def _find_request(review: Part) -> Part:
 
 
 def _read_nullable_object(part: Part) -> JSON:
-    return None if part.size == len("null") else dict(read_object(part, _REVIEWED_JOBS))
+    return None if part.size == len("null") else dict(read_object(part, _JOB_PARSE_OPTIONS))
 
 
 def find_problems(

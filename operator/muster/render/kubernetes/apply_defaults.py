@@ -35,5 +35,5 @@ def _resolve_pool_if_known(job: Job, pools: Sequence[NamedPool]) -> Job:
     try:
         return resolve_pool(job, pools)
     except InvalidResource:
-        # The pods are already scheduled, so the pool doesn't matter.
+        # The job has started: it continues although the operator's pools have changed.
         return job

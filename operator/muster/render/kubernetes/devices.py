@@ -96,7 +96,8 @@ def _get_cores_per_chip(job: Job, user_fields: Fields) -> int:
     facts = None if machine is None else machine.facts
     if facts is None or not facts.neuron_chips:
         raise _make_procs_error(
-            f"found Auto, and {NEURON} of an instance type whose cores muster doesn't know; set the number"
+            f"found Auto, but muster doesn't know how many NeuronCores a chip ({NEURON}) of this instance type has; "
+            "set a number"
         )
     return facts.neuron_cores // facts.neuron_chips
 

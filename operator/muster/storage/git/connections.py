@@ -1,4 +1,4 @@
-"""Connections to one host with a total time limit."""
+"""Connections with a total time limit."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TimedConnections:
     def check(self) -> None:
         """Raise `ConnectionsClosed` if the connections are closed."""
         if self.is_closed:
-            raise ConnectionsClosed("the time limit is exceeded")
+            raise ConnectionsClosed("the time limit is exceeded, or the caller has closed the connections")
 
     def _track(self, connection: socket.socket) -> socket.socket:
         with self._lock:

@@ -17,26 +17,27 @@ LEFT_RUNNING = "TrainingJobLeftRunning"
 
 
 def build_deletion_status(  # noqa: PLR0917 - the results of one reconcile
-    metadata: Metadata, previous: Status, facts: TrainingFacts, plan: DeletionStep, generation: int, now: float
+    metadata: Metadata, previous: Status, facts: TrainingFacts, step: DeletionStep, generation: int, now: float
 ) -> Status:
     """Add to `previous` whether muster has stopped the training job at `now` (Unix seconds)."""
-    kept = previous.model_copy(update={"observed_generation": generation})
+    status = previous.model_copy(update={"observed_generation": generation})
     record = get_sagemaker_status(previous)
-    if isinstance(plan, RemoveFinalizer):
-        if plan.unstopped_failure is None:
-            return kept
+    if isinstance(step, RemoveFinalizer):
+        if step.unstopped_failure is None:
+            return status
         return _add_message(
-            kept, describe_left_running(metadata, previous, facts, plan.unstopped_failure.problem.message), now
+            status, describe_left_running(metadata, previous, facts, step.unstopped_failure.problem.message), now
         )
     if record is None or previous.final_condition is not None:
-        return kept
-    # Don't trust the name in the status: a user may have edited it, and others copy the command.
+        return status
+    # Don't trust the name in the status: a user may have edited it.
     name = build_training_job_name(metadata, record.attempt)
     failure = facts.observation_failure or facts.refresh_failure or facts.search_failure or facts.request_failure
     why = f"; {failure.problem.message}" if failure is not None and failure.tries > 1 else ""
-    subject = "is being stopped" if isinstance(plan, Wait) else "is stopped"
-    message = truncate_message(f"The resource was deleted: training job {name} {subject}{why}")
-    return kept.model_copy(update={"phase": "Stopping", "message": message})
+    training_job = f"training job {name}"
+    action = f"waits until {training_job} has stopped" if isinstance(step, Wait) else f"stops {training_job}"
+    message = truncate_message(f"The resource was deleted: muster {action}{why}")
+    return status.model_copy(update={"phase": "Stopping", "message": message})
 
 
 def describe_left_running(metadata: Metadata, previous: Status, facts: TrainingFacts, why: str) -> str:
@@ -47,7 +48,7 @@ def describe_left_running(metadata: Metadata, previous: Status, facts: TrainingF
         place, name = facts.location, build_name_prefix(metadata)
         command = f"list-training-jobs --status-equals InProgress --name-contains {name}"
     else:
-        # Don't trust the name in the status: a user may have edited it, and others copy the command.
+        # Don't trust the name in the status: a user may have edited it, and others paste the command into a shell.
         name = (
             facts.training.name
             if facts.training is not None
@@ -59,8 +60,8 @@ def describe_left_running(metadata: Metadata, previous: Status, facts: TrainingF
         subject, remedy, command = f"Training job {name}", "Stop it", f"stop-training-job --training-job-name {name}"
     role = f" (as {place.assume_role_arn})" if place.assume_role_arn else ""
     return truncate_message(
-        f"{subject} may still run, and cost money: muster can't stop it, and releases the resource. {remedy}{role}: "
-        f"`aws sagemaker {command} --region {_sanitize_region(place.region)}`. {why}"
+        f"{subject} may still run, and cost money: muster can't stop it, and removes its finalizer from the "
+        f"resource. {remedy}{role}: `aws sagemaker {command} --region {_sanitize_region(place.region)}`. {why}"
     )
 
 
@@ -73,8 +74,8 @@ def _get_attempt(record: SageMakerStatus | None) -> int:
     return 0 if record is None else record.attempt
 
 
-def _add_message(kept: Status, message: str, now: float) -> Status:
+def _add_message(status: Status, message: str, now: float) -> Status:
     state = ConditionState("Stalled", True, LEFT_RUNNING, message)
-    stalled = make_condition(kept, state, kept.observed_generation, now)
-    others = tuple(entry for entry in kept.conditions if entry.type != "Stalled")
-    return kept.model_copy(update={"phase": "Stopping", "message": message, "conditions": (*others, stalled)})
+    stalled = make_condition(status, state, status.observed_generation, now)
+    others = tuple(entry for entry in status.conditions if entry.type != "Stalled")
+    return status.model_copy(update={"phase": "Stopping", "message": message, "conditions": (*others, stalled)})

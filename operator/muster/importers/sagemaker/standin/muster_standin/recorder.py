@@ -1,4 +1,7 @@
-"""The pipes to the parent process for the script's reports, and for the answers to its questions."""
+"""The pipes between the process that runs the user's SageMaker launch script and `muster import`.
+
+One has the script's calls, warnings and questions to muster, the other one the answers.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ class Recorder:
             self._out.flush()
 
     def warn(self, message: str) -> None:
-        """Report an action of the script that the job omits. Each line of the script reports it only once."""
+        """Warn that the generated job does not do something that the script does, once for each line of the script."""
         if (self.locate_line(), message) not in self._sent_warnings:
             self._sent_warnings.add((self.locate_line(), message))
             self.send("warning", {"message": message})
