@@ -93,7 +93,8 @@ def _make_memory_limits() -> MemoryLimits:
 class PodIndex:
     """The pods of all jobs. It calls `on_change` with the job's uid whenever one of its pods changes.
 
-    It logs and ignores a pod for which its namespace has no memory left. `clock` returns Unix seconds.
+    A pod of another namespace is none of the job's pods, whatever owner it names. The index logs and
+    ignores a pod for which its namespace has no memory left. `clock` returns Unix seconds.
     """
 
     on_change: Callable[[str], None]
@@ -130,7 +131,7 @@ class PodIndex:
             self._drop(pod)
         else:
             self._store(pod)
-        self.on_change(pod.job_uid)
+        self._announce(pod.namespace, pod.job_uid)
 
     def add_created(self, pod: PodView, at: float) -> None:
         """Add a pod from the response at `at` (Unix seconds), unless the informer has already reported it."""
@@ -171,7 +172,7 @@ class PodIndex:
         is_new = key[0] == warned.namespace and after != entry
         if is_new and self.memory_limits.reserve(entry.pod.uid, after.memory_size):
             replacements[replacement] = after
-            self.on_change(key[1])
+            self._announce(*key)
 
     def list_pods(self, job_uid: str) -> tuple[PodEntry, ...]:
         """Return all pods of the job, also those that were replaced."""
@@ -219,6 +220,11 @@ class PodIndex:
             return None
         newest = self._entries[namespace, job_uid].get_newest(node)
         return PodIdentity(job_uid, node, replacement) if newest is not None and newest.pod.uid == pod_uid else None
+
+    def _announce(self, namespace: str, job_uid: str) -> None:
+        # The first reconcile of an unknown job reads all of its pods.
+        if self._namespaces.get(job_uid) == namespace:
+            self.on_change(job_uid)
 
     def _find_last_observed_pod(self, source: Object) -> PodView | None:
         """Return the last observation of a pod whose owner reference was removed."""

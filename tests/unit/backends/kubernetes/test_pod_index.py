@@ -218,6 +218,16 @@ def test_warnings_of_many_namespaces_take_a_bounded_memory_and_leave_others_thei
     assert len(index._pending_warnings) == MAX_PODS_TOTAL - 1
 
 
+def test_a_pod_of_another_namespace_does_not_wake_the_job_that_it_names_as_owner() -> None:
+    index = Index()
+    index.tell("ADDED", _pod(0, uid="false", namespace="evil"))
+    index.handle_event(_warning("false", namespace="evil"))
+    index.tell("DELETED", _pod(0, uid="false", namespace="evil"))
+    assert index.told == []
+    index.tell("ADDED", _pod(0))
+    assert index.told == [UID]
+
+
 def test_a_warning_of_another_namespace_affects_no_job() -> None:
     """Anybody who may write Events in a namespace can put any pod's uid into them."""
     index = Index()
