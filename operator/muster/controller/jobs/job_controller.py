@@ -185,7 +185,8 @@ class JobController:
 
     def _make_delay(self, used_seconds: float, requeue_at: float | None) -> ReconcileDelay:
         share_seconds = self._share.get_delay(used_seconds, self.dependencies.clock())
-        return make_delay(share_seconds, used_seconds, self.dependencies.processor.mean_wait_seconds, requeue_at)
+        wait_seconds = self.dependencies.processor.mean_waits.get(self.resource.namespace)
+        return make_delay(share_seconds, used_seconds, wait_seconds, requeue_at)
 
     def _retry_after(self, seconds: float) -> ReconcileDelay:
         return ReconcileDelay(seconds, seconds, self.dependencies.clock())

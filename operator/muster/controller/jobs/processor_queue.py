@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from muster.controller.jobs.mean_waits import MeanWaits
+
 ITERATION_SECONDS = 0.004
 """The expected processor time of the steps that run in one iteration of the event loop. At least one step runs."""
 
@@ -27,7 +29,6 @@ MAX_ACTION_WAIT_SECONDS = 1.0
 _OTHERS_FACTOR = 2.0
 
 _ESTIMATE_WEIGHT = 0.1
-_WAIT_WEIGHT = 0.05
 
 
 _Ticket: TypeAlias = tuple[asyncio.Future[None], float]
@@ -91,12 +92,12 @@ class ProcessorQueue:
     """Lets a few steps of reconciles run at a time. Then the event loop runs its other tasks.
 
     It uses start-time fair queuing: an idle namespace does not save time. `clock` returns the
-    thread's processor time in seconds. `mean_wait_seconds` is how long recent steps have waited for their turn.
+    thread's processor time in seconds. `mean_waits` is how long steps have waited for others of their namespace.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
-        self.mean_wait_seconds = 0.0
+        self.mean_waits = MeanWaits()
         self._tickets: dict[str, _WaitingTickets] = {}
         self._used_seconds: dict[str, float] = {}
         self._virtual_time = 0.0
@@ -153,7 +154,7 @@ class ProcessorQueue:
             if not tickets:
                 del self._tickets[namespace]
             if not ticket.done():
-                self.mean_wait_seconds += _WAIT_WEIGHT * (now - acquired_at - self.mean_wait_seconds)
+                self.mean_waits.add(namespace, acquired_at, now)
                 self._virtual_time = self._used_seconds[namespace]
                 self._used_seconds[namespace] += estimate
                 self._granted_tickets[ticket] = estimate

@@ -16,7 +16,7 @@ MIN_DELAY_SECONDS = 0.02
 """The minimum delay between two reconciles, so that one handles all reports that arrive together."""
 
 LOAD_FACTOR, IDLE_WAIT_SECONDS, MAX_LOAD_DELAY_SECONDS = 30.0, 0.003, 1.0
-"""If steps wait longer for their turn than in an idle operator, the minimum delay is this multiple of the excess.
+"""If steps wait long for others of their namespace, the minimum delay of its jobs is this multiple of the excess.
 
 So if hundreds of jobs fail at once, the first reconcile of each is before later ones of the other jobs.
 """
@@ -73,9 +73,10 @@ class ReconcileDelay:
 def make_delay(
     share_seconds: float, used_seconds: float, wait_seconds: float, requeue_at: float | None
 ) -> ReconcileDelay:
-    """Return the delay after a reconcile that used `used_seconds`, while steps wait `wait_seconds` for their turn.
+    """Return the delay after a reconcile that used `used_seconds`.
 
-    `share_seconds` is the delay that the job's share of the processor requires.
+    The steps of the job's namespace wait `wait_seconds` for each other. `share_seconds` is the delay that the job's
+    share of the processor requires.
     """
     load_seconds = min(MAX_LOAD_DELAY_SECONDS, LOAD_FACTOR * (wait_seconds - IDLE_WAIT_SECONDS))
     min_seconds = max(MIN_DELAY_SECONDS, load_seconds)

@@ -3,13 +3,17 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from typing import cast
+from typing import TypeVar, cast
 
 import pytest
 
 from muster.controller.jobs.cpu_time import MeteredCoroutine
+from muster.controller.jobs.mean_waits import MeanWaits
 from muster.controller.jobs.processor_queue import MAX_ACTION_WAIT_SECONDS, Place, ProcessorQueue, Stage
+from muster.controller.jobs.reconcile_delay import MAX_LOAD_DELAY_SECONDS, MIN_DELAY_SECONDS, make_delay
 from support import virtual_time
+
+_T = TypeVar("_T")
 
 STEP_SECONDS = 0.003
 STEPS = 6
@@ -43,8 +47,8 @@ class Loop:
             await self.timed_turn(namespace, step_seconds)
 
 
-async def beside(jobs: dict[str, int], step_seconds: float, what: Callable[[Loop], asyncio.Future[float]]) -> float:
-    """Return the time of `what` while each namespace has this many busy jobs."""
+async def beside(jobs: dict[str, int], step_seconds: float, what: Callable[[Loop], asyncio.Future[_T]]) -> _T:
+    """Return the result of `what` while each namespace has this many busy jobs."""
     loop = Loop()
     busy = [
         asyncio.create_task(loop.busy_job(namespace, step_seconds))
@@ -67,6 +71,31 @@ def test_a_thousand_busy_jobs_of_one_namespace_delay_a_step_of_another_by_one_st
     )
     # One of its steps may be running, and one more may be before the new one.
     assert took <= STEPS * (STEP_SECONDS + 2 * step_seconds)
+
+
+@pytest.mark.parametrize("step_seconds", [STEP_SECONDS, 0.05])
+def test_only_the_namespace_that_queues_waits_longer_between_its_reconciles(step_seconds: float) -> None:
+    async def pause(loop: Loop) -> tuple[float, float]:
+        for _ in range(10):
+            await loop.timed_turn(VICTIM)
+        delays = [
+            make_delay(0.0, STEP_SECONDS, loop.queue.mean_waits.get(namespace), None) for namespace in (VICTIM, "evil")
+        ]
+        return delays[0].urgent_seconds, delays[1].urgent_seconds
+
+    pauses = virtual_time.run(beside({"evil": 30}, step_seconds, lambda loop: asyncio.ensure_future(pause(loop))))
+    assert pauses == (MIN_DELAY_SECONDS, MAX_LOAD_DELAY_SECONDS)
+
+
+def test_the_waits_of_a_namespace_without_steps_are_forgotten() -> None:
+    waits = MeanWaits()
+    for second in range(100):
+        waits.add("team", second - 2.0, float(second))
+        waits.add(f"deleted-{second}", float(second), float(second))
+    assert waits.get("team") == pytest.approx(1.0, rel=0.01)
+    waits.add("other", 300.0, 300.0)
+    assert len(waits) == 1
+    assert waits.get("team") == 0.0
 
 
 def test_ten_such_namespaces_delay_it_by_ten() -> None:
