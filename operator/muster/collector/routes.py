@@ -12,7 +12,6 @@ from http import HTTPStatus
 from aiohttp import web
 
 from muster.collector.command_sender import CommandSender
-from muster.collector.heartbeat import compute_heartbeat_seconds
 from muster.collector.pod_directory import PodIdentity
 from muster.collector.polls import LongPolls
 from muster.collector.server.authentication import UNKNOWN_POD_SECONDS, AuthenticatedPod, Authenticator
@@ -135,10 +134,10 @@ class Routes:
             async with self._decode_queue.wait_for_turn(authenticated_pod.pod.namespace):
                 with self._charge_cpu(authenticated_pod.pod):
                     self._check_leading()
-                    self._record_report(body, authenticated_pod.pod_identity, procs, at)
-        return _make_json_response(_encode_report_response(compute_heartbeat_seconds(self._store.count_agents())))
+                    heartbeat_seconds = self._record_report(body, authenticated_pod.pod_identity, procs, at)
+        return _make_json_response(_encode_report_response(heartbeat_seconds))
 
-    def _record_report(self, body: bytes, pod_identity: PodIdentity, procs: int, at: float) -> None:
+    def _record_report(self, body: bytes, pod_identity: PodIdentity, procs: int, at: float) -> float:
         try:
             check_report_size(body, procs)
             report = wire.decode(Report, body)
@@ -149,7 +148,7 @@ class Routes:
         if (report.node, report.replacement) != (pod_identity.node, pod_identity.replacement):
             raise RequestRefused(RefusalReason.OTHER_POD)
         try:
-            self._store.record_report(pod_identity, report, at)
+            return self._store.record_report(pod_identity, report, at)
         except ImplausibleReport as error:
             raise RequestRefused(RefusalReason.IMPLAUSIBLE, detail=str(error)) from None
 

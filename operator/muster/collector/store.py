@@ -1,9 +1,12 @@
 """Store agents' reports and commands in memory. Agents report again to a new leader."""
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 from muster.collector.heartbeat import compute_heartbeat_seconds
+from muster.collector.job_entry import JobEntry, SharedSource, wake
 from muster.collector.memory_limits import MemoryLimits, ObjectSize
 from muster.collector.pod_directory import PodIdentity
 from muster.core.facts import AgentFacts
@@ -12,7 +15,6 @@ from muster.core.reports.merge import drop_ranks_of_other_nodes, merge_report
 from muster.core.reports.state_change import has_state_changed
 from muster.core.reports.texts import drop_texts, measure_texts
 from muster_worker.contract.schema import Command, Order, Report
-from muster_worker.contract.source import EditedSource
 
 _MIB = 1024 * 1024
 
@@ -24,51 +26,13 @@ class UnknownJob(LookupError):
     """The job is not registered, or the pod was replaced."""
 
 
-@dataclass
-class _Node:
-    agent: AgentFacts | None = None
-    command: Command | None = None
-    waiters: set[asyncio.Future[None]] = field(default_factory=set)
-
-
-@dataclass
-class _SharedSource:
-    """Edited code, and the nodes that have not begun the attempt with it."""
-
-    source: EditedSource
-    nodes: set[int] = field(default_factory=set)
-
-
-@dataclass
-class _JobEntry:
-    shape: JobShape
-    change_event: asyncio.Event = field(default_factory=asyncio.Event)
-    has_state_change: bool = False
-    nodes: dict[int, _Node] = field(default_factory=dict)
-    sources: dict[str, _SharedSource] = field(default_factory=dict)  # by hash
-
-    def get_node(self, number: int) -> _Node:
-        if not 0 <= number < self.shape.nodes:
-            raise ValueError(f"node {number}: the job has nodes 0 to {self.shape.nodes - 1}")
-        return self.nodes.setdefault(number, _Node())
-
-    def remove_nodes(self) -> None:
-        for number in list(self.nodes):
-            self.remove_node(number)
-
-    def remove_node(self, number: int) -> None:
-        node = self.nodes.pop(number, None)
-        if node is not None:
-            _wake(node)
-
-
 class RankStore:
     """Stores the newest facts about each agent of the registered jobs, and the newest command for it."""
 
     def __init__(self, text_limits: MemoryLimits | None = None, source_limits: MemoryLimits | None = None) -> None:
         self._text_limits = text_limits or MemoryLimits(per_namespace=48 * _MIB, total=144 * _MIB, guaranteed=_MIB)
         self._source_limits = source_limits or MemoryLimits(per_namespace=16 * _MIB, total=48 * _MIB, guaranteed=_MIB)
-        self._jobs: dict[str, _JobEntry] = {}
+        self._jobs: dict[str, JobEntry] = {}
         # The heartbeat interval in the response to each report depends on the number of agents.
         self._agents = 0
 
@@ -79,26 +43,21 @@ class RankStore:
         """
         entry = self._jobs.get(shape.job_uid)
         if entry is None:
-            self._jobs[shape.job_uid] = _JobEntry(shape)
-            self._agents += shape.agent_count
+            self._jobs[shape.job_uid] = JobEntry(shape)
             return
-        self._agents += shape.agent_count - entry.shape.agent_count
         # An elastic job is scaled while it runs: keep its agents' reports.
         is_same = replace(entry.shape, agents=shape.agents) == shape
-        entry.shape = shape
-        if not is_same:
-            self._release_texts(entry)
-            self._release_all_sources(entry)
-            entry.remove_nodes()
+        with self._count_agents_of(entry):
+            entry.shape = shape
+            if not is_same:
+                self._remove_nodes(entry)
 
     def remove_job(self, job_uid: str) -> None:
         """Remove the job, and end its agents' long polls."""
         entry = self._jobs.pop(job_uid, None)
         if entry is not None:
-            self._agents -= entry.shape.agent_count
-            self._release_texts(entry)
-            self._release_all_sources(entry)
-            entry.remove_nodes()
+            with self._count_agents_of(entry):
+                self._remove_nodes(entry)
 
     def reset_node(self, job_uid: str, node: int) -> None:
         """Drop the reports and the command of the node's old pod, which a new pod replaces."""
@@ -106,7 +65,8 @@ class RankStore:
         if entry is not None:
             self._text_limits.release(_make_key(entry, node))
             self._release_source(entry, node)
-            entry.remove_node(node)
+            with self._count_agents_of(entry):
+                entry.remove_node(node)
 
     def clear(self) -> None:
         """Remove all jobs, because another operator is the leader."""
@@ -118,11 +78,11 @@ class RankStore:
         return self._get_entry(job_uid).shape
 
     def count_agents(self) -> int:
-        """Return the number of agents that registered jobs have now, which determines the heartbeat."""
+        """Return the number of agents of registered jobs that have reported, which determines the heartbeat."""
         return self._agents
 
-    def record_report(self, pod_identity: PodIdentity, report: Report, at: float) -> None:
-        """Record the report of an agent, which arrived `at` (Unix seconds).
+    def record_report(self, pod_identity: PodIdentity, report: Report, at: float) -> float:
+        """Record the report of an agent, which arrived `at` (Unix seconds). Return the interval to answer it with.
 
         Raises `UnknownJob`, and `ImplausibleReport` if the report can't belong to this job.
         """
@@ -143,11 +103,19 @@ class RankStore:
             merged_facts = drop_texts(merged_facts)
         if node.command is not None and report.attempt >= node.command.attempt:
             self._release_source(entry, pod_identity.node)
+        if node.agent is None:
+            with self._count_agents_of(entry):
+                entry.reporting_nodes += 1
+        heartbeat_seconds = compute_heartbeat_seconds(self._agents)
+        # The agent waits this long, even if the interval is shorter by then.
+        merged_facts = replace(merged_facts, heartbeat_seconds=heartbeat_seconds)
         if merged_facts != node.agent:
-            max_gap_seconds = _MAX_GAP_HEARTBEATS * compute_heartbeat_seconds(self._agents)
+            told_seconds = None if node.agent is None else node.agent.heartbeat_seconds
+            max_gap_seconds = _MAX_GAP_HEARTBEATS * (told_seconds or heartbeat_seconds)
             entry.has_state_change |= has_state_changed(node.agent, merged_facts, max_gap_seconds)
             node.agent = merged_facts
             entry.change_event.set()
+        return heartbeat_seconds
 
     def get_agent(self, job_uid: str, node: int) -> AgentFacts | None:
         """Return the facts about a node's agent; None until it has reported."""
@@ -170,7 +138,7 @@ class RankStore:
             if sent_command is None:
                 return False
             current.command = sent_command
-            _wake(current)
+            wake(current)
         return True
 
     def get_command(self, job_uid: str, node: int, after: Order | None) -> Command | None:
@@ -214,7 +182,7 @@ class RankStore:
         if entry is not None:
             entry.has_state_change = False
 
-    def _share_source(self, entry: _JobEntry, number: int, command: Command) -> Command | None:
+    def _share_source(self, entry: JobEntry, number: int, command: Command) -> Command | None:
         """Return the command with the code that all nodes of the job share; None if there is no memory for it."""
         if command.source is None:
             return command
@@ -224,11 +192,11 @@ class RankStore:
             size = ObjectSize(entry.shape.namespace, len(command.source.archive))
             if not self._source_limits.reserve(_make_source_key(entry, sha256), size):
                 return None
-            shared_source = entry.sources[sha256] = _SharedSource(command.source)
+            shared_source = entry.sources[sha256] = SharedSource(command.source)
         shared_source.nodes.add(number)
         return replace(command, source=shared_source.source)
 
-    def _release_source(self, entry: _JobEntry, number: int) -> None:
+    def _release_source(self, entry: JobEntry, number: int) -> None:
         """Drop the source of the node's command: the agent has begun the attempt, or gets a later command."""
         node = entry.nodes.get(number)
         source = None if node is None or node.command is None else node.command.source
@@ -247,31 +215,37 @@ class RankStore:
             del entry.sources[source.sha256]
             self._source_limits.release(_make_source_key(entry, source.sha256))
 
-    def _release_all_sources(self, entry: _JobEntry) -> None:
+    def _release_all_sources(self, entry: JobEntry) -> None:
         for sha256 in entry.sources:
             self._source_limits.release(_make_source_key(entry, sha256))
         entry.sources.clear()
 
-    def _release_texts(self, entry: _JobEntry) -> None:
+    @contextmanager
+    def _count_agents_of(self, entry: JobEntry) -> Iterator[None]:
+        """Add to the number of agents by how much the block changes that of this job."""
+        before = entry.agent_count
+        yield
+        self._agents += entry.agent_count - before
+
+    def _remove_nodes(self, entry: JobEntry) -> None:
+        self._release_texts(entry)
+        self._release_all_sources(entry)
+        entry.remove_nodes()
+
+    def _release_texts(self, entry: JobEntry) -> None:
         for node in entry.nodes:
             self._text_limits.release(_make_key(entry, node))
 
-    def _get_entry(self, job_uid: str) -> _JobEntry:
+    def _get_entry(self, job_uid: str) -> JobEntry:
         entry = self._jobs.get(job_uid)
         if entry is None:
             raise UnknownJob("the job is not registered")
         return entry
 
 
-def _make_source_key(entry: _JobEntry, sha256: str) -> str:
+def _make_source_key(entry: JobEntry, sha256: str) -> str:
     return f"{entry.shape.job_uid}/{sha256}"
 
 
-def _make_key(entry: _JobEntry, node: int) -> str:
+def _make_key(entry: JobEntry, node: int) -> str:
     return f"{entry.shape.job_uid} {node}"
-
-
-def _wake(node: _Node) -> None:
-    for future in node.waiters:
-        if not future.done():
-            future.set_result(None)

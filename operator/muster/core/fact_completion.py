@@ -79,7 +79,8 @@ def reuse_agent(node: NodeFacts, context: CompletionContext) -> NodeFacts:
     report = replace(
         agent.report, attempt=0, phase=AgentPhase.READY, ranks=(), metrics=(), launcher=None, stop_call=None
     )
-    return replace(_drop_earlier_attempts(node, attempt), agent=AgentFacts(report, agent.last_report_at))
+    ready_agent = AgentFacts(report, agent.last_report_at, heartbeat_seconds=agent.heartbeat_seconds)
+    return replace(_drop_earlier_attempts(node, attempt), agent=ready_agent)
 
 
 def _has_ended_attempts(agent: AgentFacts | None) -> bool:

@@ -130,6 +130,7 @@ class AgentFacts:
     metrics: tuple[MetricFacts, ...] = ()
     launcher: LauncherFacts | None = None
     terminated_at: float | None = None  # something other than the operator stopped the agent
+    heartbeat_seconds: float | None = None  # the interval in the answer to the last report
 
 
 @dataclass(frozen=True)
@@ -234,8 +235,9 @@ class JobFacts:
 
     `complete_facts` keeps the attempt's members in `nodes`, by node rank (see `members.py`), and moves the others to
     `non_members`. `desired_nodes` is `spec.nodes` if the number of members may differ. `heartbeat_seconds` is the
-    interval of the agents' reports. The collector has no report from before `collector_started_at`. `refusal` is why
-    the spec creates no node. `surplus_pods` are the names of replaced pods, and of pods beyond the job's nodes.
+    interval of agents that no answer told theirs. The collector has no report from before `collector_started_at`.
+    `refusal` is why the spec creates no node. `surplus_pods` are the names of replaced pods, and of pods beyond the
+    job's nodes.
     """
 
     created_at: float
@@ -276,12 +278,17 @@ class JobFacts:
         """Whether the job has no pod or process at all, not even an ended one."""
         return not self.surplus_pods and all(node.process.state is ProcessState.MISSING for node in self.all_nodes)
 
+    def get_heartbeat_seconds(self, agent: AgentFacts | None) -> float:
+        """Return the interval of the agent's reports: it learns of another one only in the next answer."""
+        told_seconds = None if agent is None else agent.heartbeat_seconds
+        return self.heartbeat_seconds if told_seconds is None else told_seconds
+
     def find_silence_time(self, node: NodeFacts) -> float | None:
         """Return when the node counts as silent if no report arrives; None if no report is expected."""
         agent = node.current_agent
         if agent is None or node.is_idle:
             return None
-        return agent.last_report_at + MAX_MISSED_HEARTBEATS * self.heartbeat_seconds
+        return agent.last_report_at + MAX_MISSED_HEARTBEATS * self.get_heartbeat_seconds(agent)
 
     def is_silent(self, node: NodeFacts, now: float) -> bool:
         """Whether the node's process exists but its agent has stopped reporting."""

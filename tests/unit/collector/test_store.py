@@ -3,10 +3,11 @@ from dataclasses import replace
 
 import pytest
 
+from muster.collector.heartbeat import MIN_HEARTBEAT_SECONDS, compute_heartbeat_seconds
 from muster.collector.memory_limits import MemoryLimits
 from muster.collector.pod_directory import PodIdentity
 from muster.collector.store import RankStore, UnknownJob
-from muster.core.reports.check import ImplausibleReport
+from muster.core.reports.check import ImplausibleReport, JobShape
 from muster_worker.contract.schema import Command, CommandKind
 from muster_worker.contract.source import EditedSource
 from unit.core.reports.rank_reports import SHAPE, T0, UID, report, running_rank
@@ -49,22 +50,27 @@ def test_registering_again_keeps_what_is_known_unless_the_shape_changed() -> Non
 
     store.register_job(SHAPE)
     assert store.get_agent(UID, 0) is not None
-    assert store.count_agents() == 3
+    assert store.count_agents() == 1
 
     store.register_job(replace(SHAPE, nodes=2))
     assert store.get_agent(UID, 0) is None
-    assert store.count_agents() == 2
+    assert store.count_agents() == 0
 
 
 def test_an_elastic_job_is_scaled_without_losing_its_reports_and_only_its_agents_count() -> None:
-    store, shape = RankStore(), replace(SHAPE, nodes=10_000, has_fixed_ranks=False, agents=2)
+    store, shape = RankStore(), replace(SHAPE, nodes=10_000, has_fixed_ranks=False, agents=3)
     store.register_job(shape)
-    store.record_report(MEMBER, report(1, running_rank(0)), T0)
-    assert store.count_agents() == 2
-
-    store.register_job(replace(shape, agents=3))
-    assert store.get_agent(UID, 0) is not None
+    for node in range(3):
+        store.record_report(PodIdentity(UID, node, 0), replace(report(1), node=node), T0)
     assert store.count_agents() == 3
+
+    store.register_job(replace(shape, agents=2))
+    assert store.get_agent(UID, 2) is not None
+    assert store.count_agents() == 2
+    store.register_job(shape)
+    assert store.count_agents() == 3
+    store.reset_node(UID, 1)
+    assert store.count_agents() == 2
     store.remove_job(UID)
     assert store.count_agents() == 0
 
@@ -90,6 +96,46 @@ def test_an_old_report_of_another_attempt_drops_no_rank() -> None:
     agent = store.get_agent(UID, 0)
     assert agent is not None
     assert [rank.report.rank for rank in agent.ranks] == [4]
+
+
+def test_a_job_without_pods_changes_no_interval() -> None:
+    store = registered()
+    before = store.record_report(MEMBER, report(1), T0)
+
+    store.register_job(JobShape("huge", 10_000, 2, T0))
+    store.set_command("huge", 0, Command(0, "huge", 1, CommandKind.EXIT))
+
+    assert store.record_report(MEMBER, report(2), T0 + 1) == before == MIN_HEARTBEAT_SECONDS
+
+
+def test_an_agent_keeps_the_interval_that_it_was_told_until_its_next_report() -> None:
+    store = registered()
+    store.register_job(JobShape("large", 2_000, 2, T0))
+    for node in range(2_000):
+        store.record_report(PodIdentity("large", node, 0), replace(report(1), job_uid="large", node=node), T0)
+    told = store.record_report(MEMBER, report(1), T0)
+    assert told == compute_heartbeat_seconds(2_001)
+
+    store.remove_job("large")
+
+    agent = store.get_agent(UID, 0)
+    assert agent is not None
+    assert agent.heartbeat_seconds == told
+    assert store.record_report(MEMBER, report(2), T0 + told) == MIN_HEARTBEAT_SECONDS
+
+
+def test_a_report_after_the_told_interval_is_mere_progress_though_the_interval_is_shorter_now() -> None:
+    store = registered()
+    store.register_job(JobShape("large", 2_000, 2, T0))
+    for node in range(2_000):
+        store.record_report(PodIdentity("large", node, 0), replace(report(1), job_uid="large", node=node), T0)
+    told = store.record_report(MEMBER, report(1), T0)
+    store.remove_job("large")
+    store.clear_state_change(UID)
+
+    store.record_report(MEMBER, report(2), T0 + told)
+
+    assert not store.has_state_change(UID)
 
 
 def test_a_job_that_is_forgotten_is_unknown() -> None:

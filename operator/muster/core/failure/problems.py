@@ -80,7 +80,8 @@ def find_loss_time(node: NodeFacts, facts: JobFacts) -> float | None:
     # The process has ended, and only its pod's deletion is overdue.
     if process.state is ProcessState.EXITED:
         return None if process.deletion_deadline is None else process.deletion_deadline + LOST_SECONDS
-    timeout = max(LOST_SECONDS, MAX_MISSED_HEARTBEATS * facts.heartbeat_seconds, compute_fence_timeout(node, facts))
+    silence_seconds = MAX_MISSED_HEARTBEATS * facts.get_heartbeat_seconds(node.current_agent)
+    timeout = max(LOST_SECONDS, silence_seconds, compute_fence_timeout(node, facts))
     return max(min(suspected_at) + LOST_SECONDS, _get_last_report_time(node, facts) + timeout)
 
 

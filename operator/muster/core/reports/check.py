@@ -43,7 +43,7 @@ class JobShape:
 
     `created_at` is in Unix seconds. `namespace` is "" without a cluster. `has_fixed_ranks` is set if a node has the
     same ranks in every attempt. Otherwise a node may report the ranks of any one node, and `complete_facts` drops ranks
-    that are not its own. `agents` is the number of agents that report. It is lower than `nodes` in an elastic job that
+    that are not its own. `agents` is the number of agents that may run. It is lower than `nodes` in an elastic job that
     may grow.
     """
 
@@ -57,7 +57,7 @@ class JobShape:
 
     @property
     def agent_count(self) -> int:
-        """The number of agents that report."""
+        """The number of agents that may run."""
         return self.nodes if self.agents is None else self.agents
 
     def list_node_ranks(self, report: Report) -> range:

@@ -109,6 +109,18 @@ def test_a_longer_heartbeat_delays_the_loss_of_a_node() -> None:
     assert find_loss_time(current.nodes[0], current) == START + 45 + 3 * 30.0
 
 
+def test_silence_is_judged_by_the_interval_that_the_agent_was_told() -> None:
+    told_node = running_node(1, rank(2), rank(3), reported_at=0)
+    assert told_node.agent is not None
+    told_node = replace(told_node, agent=replace(told_node.agent, heartbeat_seconds=30.0))
+    current = replace(facts(running_node(0, rank(0), rank(1)), told_node), heartbeat_seconds=1.0)
+
+    assert not current.is_silent(told_node, START + 30)
+    assert current.is_silent(told_node, START + 90)
+    lost_node = disconnected_node(told_node, START)
+    assert find_loss_time(lost_node, current) == START + 90
+
+
 def test_a_new_operator_gives_agents_time_to_report() -> None:
     current = replace(facts(disconnected_node(SECOND_NODE)), collector_started_at=START + 200)
     assert find_loss_time(current.nodes[0], current) == START + 200 + LOST_SECONDS
