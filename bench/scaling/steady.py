@@ -171,4 +171,5 @@ async def _finish(site: MusterSite, names: list[str], result: dict[str, Any]) ->
     await asyncio.sleep(SETTLE_SECONDS)
     not_running = [name for name in names if not all_ranks_run(site.jobs.statuses[name])]
     wrong = [name for name in names if site.jobs.phases.get(name, set()) - {"Running"}]
-    return {**result, "wrong_phase": len(wrong), "not_running": len(not_running)}
+    messages = sorted({site.jobs.statuses[name]["message"][:200] for name in not_running})[:3]
+    return {**result, "wrong_phase": len(wrong), "not_running": len(not_running), "messages": messages}
