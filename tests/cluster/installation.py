@@ -39,6 +39,12 @@ class Installation:
         path = "--output=jsonpath={.spec.holderIdentity}"
         return self.kubectl("get", "lease", "muster", f"--namespace={self.system}", path)
 
+    @property
+    def leader_term(self) -> int:
+        """The number of times that a replica has acquired the Lease."""
+        path = "--output=jsonpath={.spec.leaseTransitions}"
+        return int(self.kubectl("get", "lease", "muster", f"--namespace={self.system}", path))
+
     def logs(self, pod: str) -> str:
         """Return a pod's whole log."""
         return self.kubectl("logs", pod, f"--namespace={self.system}")

@@ -88,6 +88,7 @@ def test_all_values_arrive() -> None:
         "--collector-port=9443",
         "--collector-url=https://muster-collector.muster-system.svc.example.internal:9443",
         "--collector-address=$(POD_IPS)",
+        "--identity=$(POD_NAME)_$(POD_UID)",
         "--health-port=8080",
         "--cluster-domain=example.internal",
         "--agent-image=mirror.example/muster:1",

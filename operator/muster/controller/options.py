@@ -70,7 +70,8 @@ class ObjectNames:
 class OperatorOptions:
     """The options of `muster operator`. Empty `namespaces` means all namespaces.
 
-    Without `metrics_port`, /metrics is not served.
+    Without `metrics_port`, /metrics is not served. `identity` is the name of this replica in the Lease, which no other
+    process may have at the same time. If it is empty, the process has a random one.
     """
 
     namespaces: tuple[str, ...]
@@ -84,6 +85,7 @@ class OperatorOptions:
     names: ObjectNames
     webhook: WebhookOptions | None = None
     metrics_port: int | None = None
+    identity: str = ""
     config: OperatorConfig = field(default_factory=OperatorConfig)
 
     @property

@@ -1,4 +1,4 @@
-"""The leader's pod is deleted while a job trains. Another replica leads, and ranks and status continue."""
+"""The leader ends while a job trains. It or another replica leads again, and ranks and status continue."""
 
 import json
 import time
@@ -42,9 +42,15 @@ def training(installed_operator: Installation) -> Iterator[Installation]:
     kubectl("delete", JOB, "held", f"--namespace={namespace}")
 
 
-def test_a_leader_that_the_kernel_kills_is_followed(training: Installation, shared_cluster: SharedCluster) -> None:
+def test_a_leader_that_the_kernel_kills_leads_again_before_the_lease_expires(
+    training: Installation, shared_cluster: SharedCluster
+) -> None:
     del shared_cluster  # its nodes' processes are this machine's
-    follow(training, lambda leader: machine.kill(*machine.processes(operator(training, leader), "muster")), "killed")
+    before = training.leader
+    led = follow(
+        training, lambda leader: machine.kill(*machine.processes(operator(training, leader), "muster")), "killed"
+    )
+    assert (training.leader, led < STOPPED_SECONDS) == (before, True)
 
 
 def test_a_leader_whose_pod_is_deleted_by_force_is_followed(training: Installation) -> None:
@@ -63,16 +69,17 @@ def test_a_leader_that_is_stopped_hands_over_at_once(training: Installation) -> 
     say(f"stopped: the next one leads after {seconds:.1f} s")
 
 
-def follow(training: Installation, end: Callable[[str], object], how: str) -> None:
-    """End the leader, and check that another one continues its work."""
-    kubectl, namespace, leader = training.kubectl, training.namespace, training.leader
-    end(pod_of(leader))
+def follow(training: Installation, end: Callable[[str], object], how: str) -> float:
+    """End the leader, and check that the next one continues its work. Return the seconds until the next one leads."""
+    kubectl, namespace, term = training.kubectl, training.namespace, training.leader_term
+    end(pod_of(training.leader))
     began = time.monotonic()
-    until(lambda: training.leader not in {"", leader}, KILLED_SECONDS)
+    until(lambda: training.leader_term > term, KILLED_SECONDS)
     led = time.monotonic() - began
     now = steps(kubectl, namespace, "held")
     until(lambda: steps(kubectl, namespace, "held") > now, KILLED_SECONDS - led)
     say(f"{how}: the next one leads after {led:.1f} s, the status goes on after {time.monotonic() - began:.1f} s")
+    return led
 
 
 def pod_of(identity: str) -> str:

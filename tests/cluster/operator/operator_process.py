@@ -138,6 +138,8 @@ class OperatorProcess:
             *(() if self.config is None else (f"--config={self.config}",)),
             f"--storage-image={self.storage_image}",
             f"--shard={self.shard.index}/{self.shard.count}",
+            # As in the chart, a process that starts again has the name of the previous one.
+            f"--identity={self.namespace}-{self.log.stem}",
             *self.options,
         )
 

@@ -76,6 +76,14 @@ LeaseName = Annotated[
     str, typer.Option(metavar="NAME", help="The name of the Lease, and the prefix of the Secret's name.")
 ]
 
+Identity = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="This replica's name in the Lease. A process with the holder's name leads at once. [default: random]",
+    ),
+]
+
 ShardText = Annotated[
     str,
     typer.Option(
@@ -102,6 +110,7 @@ def operator(
     metrics_port: MetricsPort = None,
     lease_namespace: LeaseNamespace = None,
     lease_name: LeaseName = "muster",
+    identity: Identity = "",
     shard: ShardText = "0/1",
     config: ConfigFile = None,
     log_format: Annotated[str, typer.Option(metavar="plain|json", help="The format of log lines.")] = "plain",
@@ -122,5 +131,6 @@ def operator(
         names=ObjectNames(lease_namespace, lease_name, operator_process.read_shard(shard)),
         webhook=None if webhook_port is None else WebhookOptions(webhook_port, webhook_address),
         metrics_port=metrics_port,
+        identity=identity,
     )
     raise typer.Exit(operator_process.run_operator(options, config, log_format))
