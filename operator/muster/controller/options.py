@@ -39,12 +39,14 @@ class ImageOptions:
 class ObjectNames:
     """The names of the operator's own objects. `namespace` None means the namespace of the operator's pod.
 
-    `prefix` is the name of the first shard's Lease, and the start of all other names.
+    `prefix` is the name of the first shard's Lease, and the start of all other names. `identity` is the name of this
+    replica in the Lease, which no other process may have at the same time; "" means a random name.
     """
 
     namespace: str | None
     prefix: str
     shard: Shard
+    identity: str = ""
 
     @property
     def lease(self) -> str:
@@ -70,8 +72,7 @@ class ObjectNames:
 class OperatorOptions:
     """The options of `muster operator`. Empty `namespaces` means all namespaces.
 
-    Without `metrics_port`, /metrics is not served. `identity` is the name of this replica in the Lease, which no other
-    process may have at the same time. If it is empty, the process has a random one.
+    Without `metrics_port`, /metrics is not served.
     """
 
     namespaces: tuple[str, ...]
@@ -85,7 +86,6 @@ class OperatorOptions:
     names: ObjectNames
     webhook: WebhookOptions | None = None
     metrics_port: int | None = None
-    identity: str = ""
     config: OperatorConfig = field(default_factory=OperatorConfig)
 
     @property

@@ -34,7 +34,7 @@ def serve(options: OperatorOptions) -> None:
     Call it before the process has threads, because it forks. Raises `NoCluster`, `StartupError`, `OSError` if a port is
     in use, and an `ExceptionGroup` if a component fails.
     """
-    identity = options.identity or make_identity()
+    identity = options.names.identity or make_identity()
     elector = ElectorOptions(options.names.namespace, options.names.lease, identity)
     with run_elector_process(open_listening_socket(options.host, options.health_port), elector) as election:
         asyncio.run(_serve(options, identity, election))

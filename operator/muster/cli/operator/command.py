@@ -128,9 +128,8 @@ def operator(
         health_port=health_port,
         cluster_domain=cluster_domain,
         images=ImageOptions(agent_image, storage_image, operator_process.read_pull_policy(pull_policy)),
-        names=ObjectNames(lease_namespace, lease_name, operator_process.read_shard(shard)),
+        names=ObjectNames(lease_namespace, lease_name, operator_process.read_shard(shard), identity),
         webhook=None if webhook_port is None else WebhookOptions(webhook_port, webhook_address),
         metrics_port=metrics_port,
-        identity=identity,
     )
     raise typer.Exit(operator_process.run_operator(options, config, log_format))
