@@ -61,10 +61,15 @@ _FIRST = Place()
 
 @dataclass(frozen=True)
 class _WaitingTickets:
-    """The tickets of a namespace: decisions with the oldest first, and a heap of actions by job."""
+    """The tickets of a namespace: decisions with the oldest first, and a heap of actions by job.
+
+    `old_actions` has the actions with the oldest first. An action that is taken there stays in the heap, where it is
+    skipped because it is done.
+    """
 
     decisions: deque[_Ticket] = field(default_factory=deque)
     actions: list[tuple[int, int, _Ticket]] = field(default_factory=list)
+    old_actions: deque[_Ticket] = field(default_factory=deque)
     _sequence: Iterator[int] = field(default_factory=itertools.count)
 
     def __bool__(self) -> bool:
@@ -75,17 +80,18 @@ class _WaitingTickets:
             self.decisions.append(ticket)
         else:
             heapq.heappush(self.actions, (place.job, next(self._sequence), ticket))
+            self.old_actions.append(ticket)
 
     def pop(self, now: float) -> _Ticket:
-        """Remove and return the next ticket."""
-        if self.decisions and not (self.actions and self._is_late(now)):
+        """Remove and return the next ticket, which may be done already."""
+        while self.old_actions and self.old_actions[0][0].done():
+            self.old_actions.popleft()
+        if self.old_actions and now - self.old_actions[0][1] >= MAX_ACTION_WAIT_SECONDS:
+            return self.old_actions.popleft()
+        if self.decisions:
             return self.decisions.popleft()
         _, _, ticket = heapq.heappop(self.actions)
         return ticket
-
-    def _is_late(self, now: float) -> bool:
-        _, _, (_, acquired_at) = self.actions[0]
-        return now - acquired_at >= MAX_ACTION_WAIT_SECONDS
 
 
 class ProcessorQueue:

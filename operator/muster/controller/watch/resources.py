@@ -55,7 +55,7 @@ class ResourceWatch:
     """Calls `on_change` for each change, in the event loop of `start`. First it reports all resources as ADDED.
 
     After a gap in the watch it reports all existing resources again. An object that doesn't fit into `job_memory`
-    is passed without its large parts. It reserves no memory for an object for which `is_own` returns False. Empty
+    is passed without its large parts, and an object for which `is_own` returns False without its spec. Empty
     `namespaces` means all namespaces. `clock` returns seconds, `jitter` a random number from 0 to 1.
     """
 
@@ -107,7 +107,8 @@ class ResourceWatch:
 
     def _decode(self, part: Part) -> Object:
         source = read_object(part, WATCHED_JOBS.parse_options)
-        return self.job_memory.reserve(source) if self.is_own(source) else source
+        # No memory is reserved for a job of another shard, and only its identity and status are used.
+        return self.job_memory.reserve(source) if self.is_own(source) else {**source, "spec": "{}"}
 
     def _report(self, change: Change) -> None:
         if not self._kopf.stop_requested.is_set():

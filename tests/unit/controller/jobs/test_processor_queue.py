@@ -237,3 +237,29 @@ def test_actions_wait_a_limited_time_while_other_reconciles_decide() -> None:
     # The decision itself waits for the first step of each of the other jobs.
     decision_seconds = (1000 + 2) * STEP_SECONDS
     assert virtual_time.run(main()) <= decision_seconds + 2 * (MAX_ACTION_WAIT_SECONDS + 2 * STEP_SECONDS)
+
+
+def test_an_action_of_a_late_job_waits_a_limited_time_for_earlier_jobs() -> None:
+    async def act(loop: Loop, number: int) -> None:
+        async def work() -> None:
+            while True:
+                loop.loop.advance(STEP_SECONDS)
+                await asyncio.sleep(0)
+
+        meter = MeteredCoroutine(work(), loop.queue, "team")
+        meter.place = Place(Stage.ACTION, number)
+        await meter
+
+    async def main() -> float:
+        loop, order = Loop(), list[tuple[str, int]]()
+        busy = [asyncio.create_task(act(loop, 1)) for _ in range(100)]
+        busy += [asyncio.create_task(loop.busy_job("team")) for _ in range(100)]
+        began = loop.loop.time()
+        await decide_and_act(loop, 2, order)
+        for task in busy:
+            task.cancel()
+        await asyncio.wait(busy)
+        return loop.loop.time() - began
+
+    # Its decision, and two actions, each of which is behind those that are older.
+    assert virtual_time.run(main()) <= 201 * STEP_SECONDS + 2 * (MAX_ACTION_WAIT_SECONDS + 201 * STEP_SECONDS)
