@@ -108,32 +108,35 @@ def test_a_job_without_pods_changes_no_interval() -> None:
     assert store.record_report(MEMBER, report(2), T0 + 1) == before == MIN_HEARTBEAT_SECONDS
 
 
-def test_an_agent_keeps_the_interval_that_it_was_told_until_its_next_report() -> None:
-    store = registered()
+def add_large_job(store: RankStore) -> None:
+    """Register a job of 2,000 agents that have reported, so that the interval of all agents is long."""
     store.register_job(JobShape("large", 2_000, 2, T0))
     for node in range(2_000):
         store.record_report(PodIdentity("large", node, 0), replace(report(1), job_uid="large", node=node), T0)
-    told = store.record_report(MEMBER, report(1), T0)
-    assert told == compute_heartbeat_seconds(2_001)
+
+
+def test_an_agent_keeps_the_interval_that_it_was_told_until_its_next_report() -> None:
+    store = registered()
+    add_large_job(store)
+    interval = store.record_report(MEMBER, report(1), T0)
+    assert interval == compute_heartbeat_seconds(2_001)
 
     store.remove_job("large")
 
     agent = store.get_agent(UID, 0)
     assert agent is not None
-    assert agent.heartbeat_seconds == told
-    assert store.record_report(MEMBER, report(2), T0 + told) == MIN_HEARTBEAT_SECONDS
+    assert agent.heartbeat_seconds == interval
+    assert store.record_report(MEMBER, report(2), T0 + interval) == MIN_HEARTBEAT_SECONDS
 
 
 def test_a_report_after_the_told_interval_is_mere_progress_though_the_interval_is_shorter_now() -> None:
     store = registered()
-    store.register_job(JobShape("large", 2_000, 2, T0))
-    for node in range(2_000):
-        store.record_report(PodIdentity("large", node, 0), replace(report(1), job_uid="large", node=node), T0)
-    told = store.record_report(MEMBER, report(1), T0)
+    add_large_job(store)
+    interval = store.record_report(MEMBER, report(1), T0)
     store.remove_job("large")
     store.clear_state_change(UID)
 
-    store.record_report(MEMBER, report(2), T0 + told)
+    store.record_report(MEMBER, report(2), T0 + interval)
 
     assert not store.has_state_change(UID)
 

@@ -95,7 +95,6 @@ class JobController:
     on_other_shard: Callable[[str], None]
     _task: asyncio.Task[None] | None = None
     _meter: MeteredCoroutine[Requeue] | None = None
-    _is_reconciling: bool = False
     _is_stopping: bool = False
     _is_urgent: bool = True
     _failures: int = 0
@@ -128,7 +127,7 @@ class JobController:
     def stop(self) -> asyncio.Task[None] | None:
         """Start no more reconciles. Return the task of the current one."""
         self._is_stopping = True
-        if self._task is not None and not self._is_reconciling:
+        if self._task is not None and self._meter is None:
             self._task.cancel()
         return self._task
 
@@ -149,7 +148,6 @@ class JobController:
         """Reconcile once and handle failures. Return None if the job needs no other reconcile."""
         work = self.dependencies.measure(self._reconcile)
         meter = self._meter = MeteredCoroutine(work, self.dependencies.processor, self.resource.namespace)
-        self._is_reconciling = True
         try:
             requeue = await meter
         except JobNotFound:
@@ -174,7 +172,7 @@ class JobController:
             self._logged_failure_kinds.clear()
             return None if requeue.is_over else self._make_delay(meter.seconds, requeue.at)
         finally:
-            self._is_reconciling, self._meter = False, None
+            self._meter = None
         if not self._is_stopping:
             await asyncio.sleep(seconds)
         return self._retry_after(0.0)

@@ -223,16 +223,21 @@ def test_all_decisions_of_a_namespace_are_before_its_actions_and_these_go_job_by
     assert all(kind == "action" and abs(place // 2 - number) <= 2 for place, (kind, number) in enumerate(actions))
 
 
+async def time_decision_and_actions(loop: Loop, number: int, busy: list[asyncio.Task[None]]) -> float:
+    """Return the seconds that a decision and its actions take beside these tasks, and end the tasks."""
+    began = loop.loop.time()
+    await decide_and_act(loop, number, [])
+    for task in busy:
+        task.cancel()
+    await asyncio.wait(busy)
+    return loop.loop.time() - began
+
+
 def test_actions_wait_a_limited_time_while_other_reconciles_decide() -> None:
     async def main() -> float:
-        loop, order = Loop(), list[tuple[str, int]]()
+        loop = Loop()
         busy = [asyncio.create_task(loop.busy_job("team")) for _ in range(1000)]
-        began = loop.loop.time()
-        await decide_and_act(loop, 1, order)
-        for task in busy:
-            task.cancel()
-        await asyncio.wait(busy)
-        return loop.loop.time() - began
+        return await time_decision_and_actions(loop, 1, busy)
 
     # The decision itself waits for the first step of each of the other jobs.
     decision_seconds = (1000 + 2) * STEP_SECONDS
@@ -251,15 +256,10 @@ def test_an_action_of_a_late_job_waits_a_limited_time_for_earlier_jobs() -> None
         await meter
 
     async def main() -> float:
-        loop, order = Loop(), list[tuple[str, int]]()
+        loop = Loop()
         busy = [asyncio.create_task(act(loop, 1)) for _ in range(100)]
         busy += [asyncio.create_task(loop.busy_job("team")) for _ in range(100)]
-        began = loop.loop.time()
-        await decide_and_act(loop, 2, order)
-        for task in busy:
-            task.cancel()
-        await asyncio.wait(busy)
-        return loop.loop.time() - began
+        return await time_decision_and_actions(loop, 2, busy)
 
     # Its decision, and two actions, each of which is behind those that are older.
     assert virtual_time.run(main()) <= 201 * STEP_SECONDS + 2 * (MAX_ACTION_WAIT_SECONDS + 201 * STEP_SECONDS)
