@@ -1,6 +1,7 @@
 """Prints the jobs that `muster import` builds from launch scripts.
 
-Tests compare the jobs with the SageMaker SDK's requests. The output is a JSON object of the jobs' texts by path.
+Tests compare the jobs with the SageMaker SDK's requests. The output is a JSON object: each key is the path of
+a job's file, each value the job as YAML.
 """
 
 import contextlib
@@ -15,8 +16,8 @@ from pathlib import Path
 from muster.api.document import JSON
 from muster.cli.import_script import ImportOptions, import_script
 
-JOBS = "tests/unit/render/sagemaker/jobs"
-GOLDEN = "tests/unit/render/sagemaker/golden"
+JOBS_FOLDER = "tests/unit/render/sagemaker/jobs"
+GOLDEN_FOLDER = "tests/unit/render/sagemaker/golden"
 ROLE = "arn:aws:iam::111122223333:role/SageMakerRole"
 
 OPTIONS = ImportOptions(
@@ -60,13 +61,13 @@ trainer = ModelTrainer(
 trainer.train(input_data_config=[InputData(channel_name="train", data_source="s3://my-bucket/train")])
 """
 
-TRAINERS = {
+DISTRIBUTED_ARGUMENTS = {
     "plain": "None",
     "mpi": "MPI()",
     "torchrun": "Torchrun()",
     "torchrun_smp": "Torchrun(smp=SMP(hybrid_shard_degree=2, tensor_parallel_degree=4))",
 }
-"""The values of `distributed`, by the names of the golden requests of SDK 3."""
+"""ModelTrainer's argument `distributed` in each case of SDK 3."""
 
 REJECTED_CASE = "plain_spot_and_warmpool"
 """A case that muster refuses, because SageMaker rejects the SDK's request for it."""
@@ -79,12 +80,12 @@ _INPUT_ARGUMENTS = {
 }
 
 
-def build_scripts(golden: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name and the script of each case. `golden` is the folder of requests."""
-    cases: dict[str, dict[str, JSON]] = json.loads((golden / "cases.json").read_text(encoding="utf-8"))
+def build_scripts(golden_folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name and the script of each case. `golden_folder` has the requests."""
+    cases: dict[str, dict[str, JSON]] = json.loads((golden_folder / "cases.json").read_text(encoding="utf-8"))
     for name, case in cases.items():
         yield name, build_estimator_script(name, case)
-    for name, distributed in TRAINERS.items():
+    for name, distributed in DISTRIBUTED_ARGUMENTS.items():
         yield f"v3_{name}", TRAINER_SCRIPT.format(name=f"golden-{name}", distributed=distributed)
 
 
@@ -121,7 +122,7 @@ def _format_arguments(fields: Mapping[str, JSON]) -> str:
 
 
 def _convert_input_arguments(config: JSON) -> dict[str, JSON]:
-    """Return the arguments of TrainingInput for a part of the request."""
+    """Convert an entry of InputDataConfig, or one of its nested structures, to arguments of TrainingInput."""
     result: dict[str, JSON] = {}
     for name, value in config.items() if isinstance(config, dict) else ():
         if isinstance(value, dict):
@@ -140,13 +141,13 @@ def create_code_folder(folder: Path) -> None:
 def main() -> None:
     """Print all jobs."""
     texts_by_path: dict[str, str] = {}
-    golden = Path(GOLDEN).absolute()
+    golden_folder = Path(GOLDEN_FOLDER).absolute()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         create_code_folder(Path(folder))
-        for name, script in build_scripts(golden):
+        for name, script in build_scripts(golden_folder):
             if name != REJECTED_CASE:
-                texts_by_path[f"{JOBS}/{name}.yaml"] = import_job(script)
+                texts_by_path[f"{JOBS_FOLDER}/{name}.yaml"] = import_job(script)
     sys.stdout.write(json.dumps(texts_by_path))
 
 

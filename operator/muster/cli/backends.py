@@ -15,15 +15,15 @@ from muster.cli.backend_commands import BackendCommands
 
 
 def _import_kubernetes() -> BackendCommands:
-    from muster.cli.render.kubernetes_commands import KUBERNETES
+    from muster.cli.render.kubernetes_commands import KUBERNETES_COMMANDS
 
-    return KUBERNETES
+    return KUBERNETES_COMMANDS
 
 
 def _import_sagemaker() -> BackendCommands:
-    from muster.cli.render.sagemaker_commands import SAGEMAKER
+    from muster.cli.render.sagemaker_commands import SAGEMAKER_COMMANDS
 
-    return SAGEMAKER
+    return SAGEMAKER_COMMANDS
 
 
 COMMANDS: Mapping[BackendName, Callable[[], BackendCommands]] = MappingProxyType(

@@ -38,7 +38,7 @@ from muster.storage.git.address_policy import AddressPolicy
 class OperatorServices:
     """The services of the operator's process, which its backends use.
 
-    `ca_bundle` returns the CA certificates for agents, as PEM. `seed` returns the secret from which the agents'
+    `get_ca_bundle` returns the CA certificates for agents, as PEM. `seed` returns the secret from which the agents'
     credentials are derived. `clock` returns Unix seconds.
     """
 
@@ -47,7 +47,7 @@ class OperatorServices:
     pods: PodIndex
     store: RankStore
     pod_settings: PodSettings
-    ca_bundle: Callable[[], str]
+    get_ca_bundle: Callable[[], str]
     seed: Callable[[], bytes]
     aws: Aws
     clock: Callable[[], float]
@@ -86,7 +86,7 @@ def _make_kubernetes_jobs(services: OperatorServices, term: LeaderTerm) -> Clust
         services.pods,
         services.store,
         services.pod_settings,
-        services.ca_bundle,
+        services.get_ca_bundle,
         services.seed,
         services.clock,
         services.taints,

@@ -46,10 +46,12 @@ def open_listening_socket(host: str, port: int) -> socket.socket:
 
 
 def serve_health(
-    listening_socket: socket.socket, liveness: GetFailureMessages, readiness: GetFailureMessages
+    listening_socket: socket.socket,
+    get_liveness_failures: GetFailureMessages,
+    get_readiness_failures: GetFailureMessages,
 ) -> AbstractAsyncContextManager[None]:
     """Serve /healthz and /readyz until the `with` block ends."""
-    probes = {"/healthz": liveness, "/readyz": readiness}
+    probes = {"/healthz": get_liveness_failures, "/readyz": get_readiness_failures}
     limits = ConnectionLimits(MAX_CONNECTIONS, CONNECTION_SECONDS)
     return serve_requests(listening_socket, _make_handler(probes), limits)
 

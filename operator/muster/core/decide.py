@@ -7,7 +7,7 @@ from muster.core.actions import Action, CreateNode, KillNode, SendCommand
 from muster.core.clean_up import clean_up, remove_pods_that_block_start, remove_surplus_pods
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure.problems import find_loss_time, find_unreachable_time
-from muster.core.fence import has_old_pod
+from muster.core.fence import may_old_pod_run
 from muster.core.graceful_stop import add_stop_call_number, find_stop_call_number, is_graceful
 from muster.core.non_members import find_change_time, find_nodes_to_create, remove_unusable_pods, remove_unwanted_pods
 from muster.core.outcome import Outcome, Verdict
@@ -50,7 +50,7 @@ def decide(job: Job, facts: JobFacts, outcome: Outcome, now: float, leader_term:
     others = _manage_non_members(facts, outcome, now)
     if outcome.verdict is Verdict.RESTARTING:
         return (*surplus, *others, *_stop_attempt(job, facts, outcome, now, leader_term))
-    missing = [node for node in facts.nodes if node.process.state is ProcessState.MISSING and not has_old_pod(node)]
+    missing = [node for node in facts.nodes if node.process.state is ProcessState.MISSING and not may_old_pod_run(node)]
     # The start command contains the addresses of all nodes, so create missing nodes first.
     if missing:
         # The members come first, because a quota may not allow all pods.

@@ -1,4 +1,4 @@
-"""Decide when muster may replace a lost node's pod, although its ranks may still run.
+"""Decide when muster may replace the pod of a lost node, which doesn't report whether its ranks still run.
 
 An agent that reaches neither the collector nor a peer for `fenceSeconds` stops its ranks. So no rank of a lost node
 runs after that time and a margin. The exception is a lost node that still reaches other lost nodes.
@@ -24,7 +24,7 @@ OLD_POD_MAY_RUN = "OldPodMayRun"
 def compute_fence_timeout(node: NodeFacts, facts: JobFacts) -> float:
     """Return how long after a node's last report its ranks may still run."""
     agent = node.current_agent
-    # The agent has the value from the time when its pod was created.
+    # The agent uses the `fenceSeconds` of the time when its pod was created.
     seconds = max(facts.fence_seconds, 0.0 if agent is None else agent.report.fence_seconds)
     return seconds + FENCE_MARGIN_SECONDS if seconds else 0.0
 
@@ -45,16 +45,16 @@ def add_old_pod_problem(job: Job, previous: Status, nodes: tuple[NodeFacts, ...]
 
 def are_all_cut_off(nodes: Sequence[NodeFacts]) -> bool:
     """Whether the pods of all these nodes exist on lost Kubernetes nodes."""
-    return all(_may_run(node.process) for node in nodes)
+    return all(_is_cut_off(node.process) for node in nodes)
 
 
-def has_old_pod(node: NodeFacts) -> bool:
+def may_old_pod_run(node: NodeFacts) -> bool:
     """Whether the ranks of the node's old pod may still run."""
     problem = node.process.problem
     return problem is not None and problem.reason == OLD_POD_MAY_RUN
 
 
-def _may_run(process: ProcessFacts) -> bool:
+def _is_cut_off(process: ProcessFacts) -> bool:
     """Whether the pod exists on a lost Kubernetes node."""
     pod_exists = process.unreachable_since is not None or process.deletion_deadline is not None
     return process.state is ProcessState.MISSING and process.lost_at is not None and pod_exists

@@ -13,7 +13,7 @@ from muster.core.elastic import ResizeInput, choose_elastic_members
 from muster.core.facts import JobFacts, NodeFacts
 from muster.core.member_text import parse_members
 from muster.core.spares import replace_unusable_members
-from muster.core.world import count_nodes_with_spares
+from muster.core.world import count_nodes_and_spares
 
 
 def has_fixed_members(job: Job) -> bool:
@@ -73,7 +73,7 @@ def format_members(nodes: Iterable[NodeFacts]) -> str:
 
 def _parse_recorded_members(job: Job, text: str) -> tuple[int, ...] | None:
     """Parse the members in the status; None if the job can't have them, because a user may have edited the status."""
-    members, elastic = parse_members(text, count_nodes_with_spares(job)), job.spec.elastic
+    members, elastic = parse_members(text, count_nodes_and_spares(job)), job.spec.elastic
     if members is None:
         return None
     allowed = range(job.spec.nodes, job.spec.nodes + 1)

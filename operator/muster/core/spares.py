@@ -21,7 +21,7 @@ def replace_unusable_members(previous: Status, members: Sequence[int], nodes: Se
 
     `nodes` are all nodes of the job, by index. Call this only while no attempt runs.
     """
-    if previous.attempt > 0 and _may_run_ranks([nodes[member] for member in members]):
+    if previous.attempt > 0 and _may_ranks_still_run([nodes[member] for member in members]):
         return tuple(members)
     spares = sorted(
         (node for node in nodes if node.node not in members), key=lambda node: (_rate_spare(node), node.node)
@@ -40,15 +40,15 @@ def is_spare_ready(node: NodeFacts) -> bool:
     return _rate_spare(node) == _READY
 
 
-def _may_run_ranks(members: Sequence[NodeFacts]) -> bool:
+def _may_ranks_still_run(members: Sequence[NodeFacts]) -> bool:
     """Whether ranks of the last attempt may still run, so that no spare may replace their nodes.
 
     A new leader has no reports of the agents yet, and doesn't know which Kubernetes nodes are lost.
     """
-    return are_all_cut_off(members) or any(_may_node_run_ranks(node) for node in members)
+    return are_all_cut_off(members) or any(_may_node_still_run_ranks(node) for node in members)
 
 
-def _may_node_run_ranks(node: NodeFacts) -> bool:
+def _may_node_still_run_ranks(node: NodeFacts) -> bool:
     agent = node.current_agent
     if node.process.state is not ProcessState.RUNNING:
         return False
@@ -64,13 +64,13 @@ def _rate_spare(node: NodeFacts) -> int:
 def _rate_member(previous: Status, node: NodeFacts) -> int:
     if not _is_usable(node):
         return _UNUSABLE
-    # Before the first start all pods are new, and the members should be the first nodes. In a restart only a new pod
-    # has no agent, and it may pull its image for minutes.
+    # Before the first start all pods are new, and the members should be the first nodes. In a restart, a
+    # node without an agent has a new pod, which may pull its image for minutes.
     return _READY if not previous.is_restarting or node.current_agent is not None else _STARTING
 
 
 def _is_usable(node: NodeFacts) -> bool:
-    """Whether the node is ready, or its pod shows no reason why it won't be."""
+    """Whether the node is ready or may become ready: its pod shows no problem that prevents this."""
     process, agent = node.process, node.current_agent
     if process.state not in (ProcessState.WAITING, ProcessState.RUNNING) or not node.is_scheduled:
         return False

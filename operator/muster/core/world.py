@@ -22,7 +22,7 @@ def choose_procs_per_node(job: Job, devices: int) -> int:
     return max(devices, 1) if isinstance(procs, str) else procs
 
 
-def count_nodes_with_spares(job: Job) -> int:
+def count_nodes_and_spares(job: Job) -> int:
     """Return the number of nodes that the job may have at the same time. Their numbers begin with 0."""
     return job.spec.max_nodes + job.spec.spares
 
@@ -32,7 +32,7 @@ def is_mpi(job: Job) -> bool:
     return job.spec.launcher.chosen_launcher.runs_on_first_node
 
 
-def count_rank_nodes(job: Job) -> int:
+def count_nodes_with_ranks(job: Job) -> int:
     """Return the number of nodes with ranks: nodes 0, 1, ... On SageMaker only one instance group may have ranks."""
     groups = (group for block in list_sagemaker_blocks(job.spec) for group in list_rank_instance_groups(block))
     return sum(group.instance_count for group in groups) or job.spec.nodes
@@ -40,7 +40,7 @@ def count_rank_nodes(job: Job) -> int:
 
 def compute_world_size(job: Job) -> int:
     """Return the number of the job's ranks."""
-    return count_rank_nodes(job) * get_procs_per_node(job)
+    return count_nodes_with_ranks(job) * get_procs_per_node(job)
 
 
 def find_node_of_rank(job: Job, rank: int) -> int:

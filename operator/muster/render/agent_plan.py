@@ -2,7 +2,7 @@
 
 from muster.api.spec.job import Job
 from muster.core.failure_timeouts import get_fence_seconds, get_hang_timeout
-from muster.core.world import count_nodes_with_spares, get_procs_per_node
+from muster.core.world import count_nodes_and_spares, get_procs_per_node
 from muster_worker.contract import schema
 from muster_worker.contract.mpi import Mpi
 
@@ -15,7 +15,7 @@ def render_plan(job: Job, collector_url: str, collector_ca: str) -> schema.Plan:
         namespace=job.metadata.namespace,
         job=job.metadata.name,
         job_uid=job.metadata.uid,
-        nodes=count_nodes_with_spares(job),
+        nodes=count_nodes_and_spares(job),
         procs_per_node=get_procs_per_node(job),
         launcher=spec.launcher.name,
         launcher_args=spec.launcher.chosen_launcher.list_arguments(),

@@ -167,7 +167,7 @@ async def test_what_the_api_server_does_not_know_is_refused_with_the_first_pod(w
     wrong = world.job(template={"spec": {"nodeSelectr": {}, "schedulerName": "nobody"}})
     await operator.create(wrong)
     facts = await operator.backend.observe(wrong)
-    assert facts.refusal == Problem("InvalidPod", "spec.template.spec.nodeSelectr: unknown field")
+    assert facts.refusal == Problem("InvalidObject", "spec.template.spec.nodeSelectr: unknown field")
     assert await world.pods() == []
     # another generation of the resource is independent of it
     world.generation += 1
@@ -183,7 +183,7 @@ async def test_the_kinds_of_pods_are_rehearsed_each(world: World) -> None:
     await operator.create(job := world.job(nodeOverrides=[override]))
     refusal = (await operator.backend.observe(job)).refusal
     assert refusal is not None
-    assert refusal.reason == "InvalidPod"
+    assert refusal.reason == "InvalidObject"
     assert "spec.template.spec.tolerations" in refusal.message
     assert await world.pods() == []
 

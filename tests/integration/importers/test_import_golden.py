@@ -4,11 +4,11 @@ compared.
 
 import pytest
 
-from muster_dev.golden_import import GOLDEN, JOBS, REJECTED_CASE, build_scripts, create_code_folder
+from muster_dev.golden_import import GOLDEN_FOLDER, JOBS_FOLDER, REJECTED_CASE, build_scripts, create_code_folder
 from muster_dev.paths import ROOT
 from support.import_runs import ImportFolder
 
-SCRIPTS = dict(build_scripts(ROOT / GOLDEN))
+SCRIPTS = dict(build_scripts(ROOT / GOLDEN_FOLDER))
 
 
 @pytest.mark.parametrize("name", [name for name in SCRIPTS if name != REJECTED_CASE])
@@ -16,7 +16,7 @@ def test_a_script_becomes_its_job(import_folder: ImportFolder, name: str) -> Non
     create_code_folder(import_folder.folder)
     outcome = import_folder.run_file(SCRIPTS[name])
     assert outcome.err == ""
-    assert outcome.out == (ROOT / JOBS / f"{name}.yaml").read_text(encoding="utf-8")
+    assert outcome.out == (ROOT / JOBS_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
     assert outcome.code == 0
 
 

@@ -42,7 +42,7 @@ def test_what_a_cluster_would_refuse_is_said_of_a_valid_job(here: Path, changes:
     (here / "job.yaml").write_text(as_text(resource(spec=spec(**changes))))
     result = CliRunner().invoke(app, ["validate", "-f", "job.yaml"])
     assert (result.exit_code, result.stdout) == (0, "job.yaml: digits is valid\n")
-    assert result.stderr.startswith(f"job.yaml: not for a cluster yet: {says}")
+    assert result.stderr.startswith(f"job.yaml: a cluster can't run this job yet: {says}")
     assert len(result.stderr.splitlines()) == 1
 
 

@@ -65,7 +65,9 @@ def test_a_job_is_rendered_with_its_pool(files: tuple[str, str]) -> None:
 
 def test_without_a_configuration_the_pool_is_unknown(files: tuple[str, str]) -> None:
     _, text = run("render", "-f", files[0])
-    assert "# not for a cluster yet: spec.nodePool.name: found trainium; this pool is in the operator's" in text
+    assert (
+        "# a cluster can't run this job yet: spec.nodePool.name: found trainium; this pool is in the operator's" in text
+    )
 
 
 def test_settings_say_which_pool_they_come_from(files: tuple[str, str]) -> None:

@@ -223,12 +223,12 @@ def test_a_job_without_an_image_is_explained_and_says_what_to_set(capsys: pytest
     without = capsys.readouterr()
     # all but the hash of the spec
     assert len(set(without.out.splitlines()) ^ set(with_image.out.splitlines())) == 2
-    assert without.err.startswith("not for a cluster yet: no image")
+    assert without.err.startswith("a cluster can't run this job yet: no image")
 
 
 def test_a_job_whose_ranks_are_not_known_says_what_to_set() -> None:
     override: JSON = {"nodes": "1", "template": with_trainer(resources={"limits": {"nvidia.com/gpu": 2}})}
-    with pytest.raises(BadInput, match=r"not for a cluster yet: spec\.procsPerNode: found Auto"):
+    with pytest.raises(BadInput, match=r"a cluster can't run this job yet: spec\.procsPerNode: found Auto"):
         explain_job(cluster_job(nodeOverrides=[override]), 0)
 
 

@@ -93,4 +93,6 @@ def test_differing_devices_are_an_error() -> None:
     )
     text = render_text(job, b"")
     assert read_mapping(documents(text)[0]["spec"])["nodes"] == 2
-    assert "# not for a cluster yet: spec.procsPerNode: found Auto, and node 0 has devices for 1 rank" in text
+    assert (
+        "# a cluster can't run this job yet: spec.procsPerNode: found Auto, and node 0 has devices for 1 rank" in text
+    )

@@ -8,7 +8,7 @@ from muster.api.status.reader import read_status
 from muster.api.yaml.serialise import serialise_status
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure_timeouts import get_fence_seconds
-from muster.core.world import count_nodes_with_spares
+from muster.core.world import count_nodes_and_spares
 from muster_worker.contract.schema import FENCED, AgentPhase, AgentProblem, Report
 from unit.core.simulated import SimulatedNode, World
 
@@ -138,5 +138,5 @@ class DisturbedWorld(World):
 def new_disturbed_world(job: Job) -> tuple[DisturbedWorld, list[DisturbedNode]]:
     """Return a world for the job, and its nodes."""
     seconds = get_fence_seconds(job)
-    nodes = [DisturbedNode(number, 2, fence_seconds=seconds) for number in range(count_nodes_with_spares(job))]
+    nodes = [DisturbedNode(number, 2, fence_seconds=seconds) for number in range(count_nodes_and_spares(job))]
     return DisturbedWorld(job, [*nodes]), nodes

@@ -204,12 +204,12 @@ CASES = (
     ),
     Case(
         "the pods are refused",
-        replace(facts(missing_node(0), missing_node(1)), refusal=Problem("InvalidPod", "no")),
+        replace(facts(missing_node(0), missing_node(1)), refusal=Problem("InvalidObject", "no")),
         [],
     ),
     Case(
         "pods that are refused don't start",
-        replace(facts(ready_node(0), ready_node(1)), refusal=Problem("InvalidPod", "no")),
+        replace(facts(ready_node(0), ready_node(1)), refusal=Problem("InvalidObject", "no")),
         [],
     ),
     Case(

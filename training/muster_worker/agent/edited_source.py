@@ -43,7 +43,11 @@ def describe_problem(error: OSError) -> AgentProblem:
 
 
 def change_source_folder(
-    spec_context: NodeContext, context: NodeContext, source: Optional[EditedSource], base: Mapping[str, str], log: Log
+    spec_context: NodeContext,
+    context: NodeContext,
+    source: Optional[EditedSource],
+    base_environment: Mapping[str, str],
+    log: Log,
 ) -> NodeContext:
     """Change to the folder with the code of the next attempt. Returns `context` with this folder.
 
@@ -60,7 +64,7 @@ def change_source_folder(
     log.print_line(f"the ranks run in {folder}")
     os.chdir(folder)
     host, plan = replace(context.host, directory=folder), replace(context.plan, command=command)
-    return update_fork_server(replace(context, host=host, plan=plan), base, log)
+    return update_fork_server(replace(context, host=host, plan=plan), base_environment, log)
 
 
 def unpack(source: EditedSource, parent: str) -> str:

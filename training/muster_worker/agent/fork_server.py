@@ -24,25 +24,25 @@ _LISTEN_BACKLOG = 128
 """The maximum number of ranks of a node. All of them may wait while the fork server imports."""
 
 
-def start_fork_server(context: NodeContext, base: Mapping[str, str], log: Log) -> Optional[ForkServer]:
+def start_fork_server(context: NodeContext, base_environment: Mapping[str, str], log: Log) -> Optional[ForkServer]:
     """Start the fork server of a node, if the job has one. Raises `OSError`.
 
     Call this from the main thread: the fork server ends with it.
     """
-    script_and_modules = _find_modules(context, base, log)
+    script_and_modules = _find_modules(context, base_environment, log)
     if script_and_modules is None:
         return None
     command, rank_modules, modules = script_and_modules
     if not modules:
         return None
     path = os.path.join(context.run_dir, "fork.sock")
-    environment = build_node_environment(base, context)
+    environment = build_node_environment(base_environment, context)
     spares = (context.plan.procs_per_node if rank_modules else 0) + (context.plan.launcher == Launcher.TORCHRUN)
     pid = start_server(command, modules, add_hook(environment, context.archive, SCOPE_RANK), path, spares=spares)
     return ForkServer(pid, path, forks_ranks=bool(rank_modules))
 
 
-def update_fork_server(context: NodeContext, base: Mapping[str, str], log: Log) -> NodeContext:
+def update_fork_server(context: NodeContext, base_environment: Mapping[str, str], log: Log) -> NodeContext:
     """Return the context with a fork server for the new code in the working directory. Raises `OSError`.
 
     A running fork server can be used again, because it has imported no module of the job's code
@@ -50,8 +50,8 @@ def update_fork_server(context: NodeContext, base: Mapping[str, str], log: Log) 
     """
     fork_server = context.fork_server
     if fork_server is None:
-        return replace(context, fork_server=start_fork_server(context, base, log))
-    script_and_modules = _find_modules(context, base, log)
+        return replace(context, fork_server=start_fork_server(context, base_environment, log))
+    script_and_modules = _find_modules(context, base_environment, log)
     return replace(
         context,
         fork_server=replace(fork_server, forks_ranks=script_and_modules is not None and bool(script_and_modules[1])),
@@ -59,13 +59,15 @@ def update_fork_server(context: NodeContext, base: Mapping[str, str], log: Log) 
 
 
 def _find_modules(
-    context: NodeContext, base: Mapping[str, str], log: Log
+    context: NodeContext, base_environment: Mapping[str, str], log: Log
 ) -> Optional[Tuple[PythonCommand, Sequence[str], Sequence[str]]]:
     """Return the script, the modules for its ranks, and the modules for ranks and launcher; None without a script."""
     command = find_script(context.plan)
     if isinstance(command, str):
         return None
-    sources = imports.read_sources(command.script, _list_script_folders(command, build_node_environment(base, context)))
+    sources = imports.read_sources(
+        command.script, _list_script_folders(command, build_node_environment(base_environment, context))
+    )
     rank_modules = imports.find_imports(sources)
     change = imports.find_early_change(sources) if rank_modules else None
     if change is not None:

@@ -182,13 +182,13 @@ class NodeAgent:
         events = [] if self._rank_group is None else self._rank_group.abandon_upload()
         return [*events, *self._stop(grace, is_graceful=not self._is_orphaned)]
 
-    def _stop(self, grace: float, *, is_graceful: bool, call: int = 0) -> List[Event]:
+    def _stop(self, grace: float, *, is_graceful: bool, stop_call: int = 0) -> List[Event]:
         if self._rank_group is None:
             return [PhaseReached(AgentPhase.ENDED)]
         if self._rank_group.is_finished or self._rank_group.is_uploading:
             return []
         self._apply_events([PhaseReached(AgentPhase.STOPPING)])
-        return self._rank_group.stop(grace, is_graceful=is_graceful, call=call)
+        return self._rank_group.stop(grace, is_graceful=is_graceful, stop_call=stop_call)
 
     def _on_messages(self) -> List[Event]:
         events: List[Event] = []
@@ -226,7 +226,7 @@ class NodeAgent:
         if command.kind == CommandKind.START:
             return self._start(command)
         if command.kind in (CommandKind.STOP, CommandKind.STOP_AT):
-            return self._stop(command.grace_seconds, is_graceful=command.is_graceful, call=command.stop_call)
+            return self._stop(command.grace_seconds, is_graceful=command.is_graceful, stop_call=command.stop_call)
         is_running = self._rank_group is not None and not self._rank_group.is_finished
         events: List[Event] = []
         if is_running and self._rank_group is not None:

@@ -1,4 +1,4 @@
-"""Find out why the fork server can't fork a rank: the rank would differ from one that starts with fork and exec."""
+"""Find out why the fork server must not fork a rank: it would differ from a rank started with fork and exec."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ class ServerState:
 
 
 def find_refusal(rank_request: request.Request, folder: str, server: ServerState) -> Optional[str]:
-    """Return why this process can't become the rank, whose working directory is `folder`; None if it can."""
-    return _find_in_command_line(rank_request, folder, server) or _find_in_process_attributes(rank_request, server)
+    """Return why this process can't become the rank, or None. `folder` is the rank's working directory."""
+    return _find_refusal_of_command(rank_request, folder, server) or _find_refusal_of_process(rank_request, server)
 
 
-def _find_in_command_line(rank_request: request.Request, folder: str, server: ServerState) -> Optional[str]:
+def _find_refusal_of_command(rank_request: request.Request, folder: str, server: ServerState) -> Optional[str]:
     python_command = parse_command(rank_request.command)
     if isinstance(python_command, str):
         return python_command
     python = shutil.which(python_command.python, path=rank_request.variables.get("PATH", os.defpath)) or ""
     if os.path.normpath(os.path.join(folder, python)) != os.path.normpath(sys.executable):
         return f"{python_command.python} is another Python than the fork server's"
-    # torchrun does the same with and without -u.
+    # `python -m torch.distributed.run` is torchrun itself, which works the same with and without -u.
     options = [option for option in server.options if not python_command.module or option != "-u"]
     if list(python_command.options) != options:
         return "the options of Python differ from the fork server's"
@@ -54,11 +54,11 @@ def _find_in_command_line(rank_request: request.Request, folder: str, server: Se
     if getattr(sys.flags, "safe_path", False):
         return None
     script = os.path.realpath(os.path.join(folder, python_command.script))
-    return _find_hidden_module(os.path.dirname(script) if python_command.script else folder)
+    return _find_shadowed_module(os.path.dirname(script) if python_command.script else folder)
 
 
-def _find_hidden_module(folder: str) -> Optional[str]:
-    """Find an imported module that would come from `folder` in the rank, whose sys.path begins with `folder`."""
+def _find_shadowed_module(folder: str) -> Optional[str]:
+    """Find an imported module that a file in `folder` would shadow in the rank, whose sys.path begins with `folder`."""
     try:
         names = {entry.partition(".")[0] for entry in os.listdir(folder)}
     except OSError:
@@ -72,11 +72,11 @@ def _find_hidden_module(folder: str) -> Optional[str]:
     return None
 
 
-def _find_in_process_attributes(rank_request: request.Request, server: ServerState) -> Optional[str]:
+def _find_refusal_of_process(rank_request: request.Request, server: ServerState) -> Optional[str]:
     variables = remove_hook_variables(rank_request)
     moved_code = find_moved_code(server.environment, variables)
     if moved_code is not None:
-        refusal = _find_imported_from(moved_code[0]) or _find_hidden_module(moved_code[1])
+        refusal = _find_module_imported_from(moved_code[0]) or _find_shadowed_module(moved_code[1])
         if refusal is not None:
             return refusal
         variables["PYTHONPATH"] = server.environment["PYTHONPATH"]
@@ -92,8 +92,8 @@ def _find_in_process_attributes(rank_request: request.Request, server: ServerSta
     return None
 
 
-def _find_imported_from(folder: str) -> Optional[str]:
-    """Find an imported module of a folder whose code was replaced."""
+def _find_module_imported_from(folder: str) -> Optional[str]:
+    """Find a module that was imported from `folder`."""
     for name, module in sorted(sys.modules.items()):
         path = getattr(module, "__file__", None)
         if isinstance(path, str) and os.path.realpath(path).startswith(os.path.join(os.path.realpath(folder), "")):

@@ -74,7 +74,11 @@ class Launcher:
         raise NotImplementedError
 
     def join_world(
-        self, context: NodeContext, base: Mapping[str, str], credentials: Optional[Credentials], io: LauncherIO
+        self,
+        context: NodeContext,
+        base_environment: Mapping[str, str],
+        credentials: Optional[Credentials],
+        io: LauncherIO,
     ) -> Optional[MpiWorld]:
         """Create this node's part of a world that node 0 starts. Returns None if each node starts its own ranks.
 

@@ -68,13 +68,13 @@ class NodeContext:
         return self.peers[0]
 
 
-def build_node_environment(base: Mapping[str, str], context: NodeContext) -> Dict[str, str]:
+def build_node_environment(base_environment: Mapping[str, str], context: NodeContext) -> Dict[str, str]:
     """Return the common environment of the node's processes. The user's variables have priority.
 
     The user's rendezvous variables are removed, since they belong to another rendezvous: a rank may itself run muster,
     or a shell may have exported them.
     """
-    environment = {name: value for name, value in base.items() if not is_rendezvous_variable(name)}
+    environment = {name: value for name, value in base_environment.items() if not is_rendezvous_variable(name)}
     for name, value in _build_defaults(environment, context).items():
         environment.setdefault(name, value)
     if context.plan.has_code:

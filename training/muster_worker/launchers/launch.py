@@ -36,14 +36,16 @@ class LaunchFailure:
     message: str
 
 
-def launch(context: NodeContext, base: Mapping[str, str]) -> Tuple[Tuple[StartedProcess, ...], Optional[LaunchFailure]]:
+def launch(
+    context: NodeContext, base_environment: Mapping[str, str]
+) -> Tuple[Tuple[StartedProcess, ...], Optional[LaunchFailure]]:
     """Start the node's processes from the main thread. Stop at the first failure, and return it with the processes.
 
     Raises `OSError` if the files of the processes can't be written.
     """
     launcher = find_launcher(context.plan.launcher)
     launcher.prepare(context)
-    environment = build_node_environment(base, context)
+    environment = build_node_environment(base_environment, context)
     path = environment.get("PATH", os.defpath)
     started: List[StartedProcess] = []
     for spec in launcher.list_processes(context, environment, lambda name: shutil.which(name, path=path)):

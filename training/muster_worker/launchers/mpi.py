@@ -72,9 +72,13 @@ class MpiLauncher(Launcher):
         return ()  # MpiWorld starts mpirun when the other nodes are reachable
 
     def join_world(
-        self, context: NodeContext, base: Mapping[str, str], credentials: Optional[Credentials], io: LauncherIO
+        self,
+        context: NodeContext,
+        base_environment: Mapping[str, str],
+        credentials: Optional[Credentials],
+        io: LauncherIO,
     ) -> Optional[MpiWorld]:
-        return MpiWorld(context, base, credentials, io)
+        return MpiWorld(context, base_environment, credentials, io)
 
     def describe_mismatch(self, context: NodeContext, rank: int, world: int, local_world: int) -> Optional[str]:
         if not world or not local_world:

@@ -34,31 +34,33 @@ def get_rank_wrapper_path(run: str) -> str:
     return os.path.join(run, "rank")
 
 
-def build_node_variables(base: Mapping[str, str], context: NodeContext) -> Dict[str, str]:
-    """Return the content of the node file: the ranks' variables that differ from `base`, the agent's environment."""
-    environment = _build_node_specific_variables(base, context)
-    return {name: value for name, value in environment.items() if base.get(name) != value}
+def build_node_variables(base_environment: Mapping[str, str], context: NodeContext) -> Dict[str, str]:
+    """Return the content of the node file: the ranks' variables that differ from the agent's `base_environment`."""
+    environment = _build_node_specific_variables(base_environment, context)
+    return {name: value for name, value in environment.items() if base_environment.get(name) != value}
 
 
-def build_daemon_environment(base: Mapping[str, str], context: NodeContext) -> Dict[str, str]:
+def build_daemon_environment(base_environment: Mapping[str, str], context: NodeContext) -> Dict[str, str]:
     """Return the environment of the daemons that mpirun starts on this node. Ranks inherit it."""
     environment = {
-        **_build_node_specific_variables(base, context),
+        **_build_node_specific_variables(base_environment, context),
         node_file.NODE_FILE_VARIABLE: node_file.get_path(context.run_dir),
     }
     return _add_hook(environment, context) if is_user_mpirun(context.plan) else environment
 
 
-def build_mpirun_environment(base: Mapping[str, str], context: NodeContext, *, is_root: bool) -> Dict[str, str]:
+def build_mpirun_environment(
+    base_environment: Mapping[str, str], context: NodeContext, *, is_root: bool
+) -> Dict[str, str]:
     """Return the environment of mpirun, without values that only fit node 0: mpirun may send it to all ranks."""
     plan = context.plan
-    environment = {name: value for name, value in base.items() if not is_rendezvous_variable(name)}
+    environment = {name: value for name, value in base_environment.items() if not is_rendezvous_variable(name)}
     if is_user_mpirun(plan):  # its ranks may have no wrapper that reads the node file
-        node = _build_node_specific_variables(base, context)
+        node = _build_node_specific_variables(base_environment, context)
         excluded = {name for name in node if is_rendezvous_variable(name) or name in NODE_SPECIFIC}
-        excluded |= _list_interface_variables(context) - base.keys()
+        excluded |= _list_interface_variables(context) - base_environment.keys()
         environment = _add_hook({name: value for name, value in node.items() if name not in excluded}, context)
-    user_words = (*base, *plan.command, *plan.launcher_args)
+    user_words = (*base_environment, *plan.command, *plan.launcher_args)
     for name, value in build_launcher_variables(context.network, context.peers, user_words).items():
         environment.setdefault(name, value)
     mpi_world = build_world(context)
@@ -82,10 +84,10 @@ def _list_interface_variables(context: NodeContext) -> Set[str]:
     return {"SM_NETWORK_INTERFACE_NAME", *build_rank_variables(context.network, ())}
 
 
-def _build_node_specific_variables(base: Mapping[str, str], context: NodeContext) -> Dict[str, str]:
+def _build_node_specific_variables(base_environment: Mapping[str, str], context: NodeContext) -> Dict[str, str]:
     return {
         **({memory_reading.CMA_VARIABLE: "0"} if context.host.memory_unreadable else {}),
-        **build_node_environment(base, context),
+        **build_node_environment(base_environment, context),
         node_file.NODE_VARIABLE: str(context.node),
         node_file.NODES_VARIABLE: str(context.plan.nodes),
         node_file.PROCS_PER_NODE_VARIABLE: str(context.plan.procs_per_node),

@@ -30,12 +30,14 @@ VERSION_SECONDS = 20.0
 """Time limit for `mpirun --version`. Intel's is slow if its settings are in a network folder."""
 
 
-def start_mpirun(context: NodeContext, base: Mapping[str, str], master: str) -> Union[StartedProcess, LaunchFailure]:
+def start_mpirun(
+    context: NodeContext, base_environment: Mapping[str, str], master: str
+) -> Union[StartedProcess, LaunchFailure]:
     """Start mpirun from node 0's main thread. `master` is torch.distributed's rendezvous, ADDRESS:PORT."""
     program = context.plan.command[0] if is_user_mpirun(context.plan) else PROGRAM
     name = os.path.basename(program)
     try:
-        command, environment = build_mpirun_command(context, base, master)
+        command, environment = build_mpirun_command(context, base_environment, master)
         return start_process(ProcessSpec(name, command, environment))
     except OSError as error:
         return describe_failure(name, program, error)
@@ -44,13 +46,13 @@ def start_mpirun(context: NodeContext, base: Mapping[str, str], master: str) -> 
 
 
 def build_mpirun_command(
-    context: NodeContext, base: Mapping[str, str], master: str
+    context: NodeContext, base_environment: Mapping[str, str], master: str
 ) -> Tuple[Sequence[str], Mapping[str, str]]:
     """Return the command and environment of mpirun. `master` is torch.distributed's rendezvous, ADDRESS:PORT.
 
     Raises `OSError` without an mpirun, and `ValueError` for an unknown or unexpected implementation.
     """
-    environment = build_mpirun_environment(base, context, is_root=os.geteuid() == 0)
+    environment = build_mpirun_environment(base_environment, context, is_root=os.geteuid() == 0)
     command = build_user_command(context.plan)
     if is_user_mpirun(context.plan):
         # For a path, exec reports a missing program.
@@ -66,11 +68,11 @@ def build_mpirun_command(
     ), environment
 
 
-def find_problem(context: NodeContext, base: Mapping[str, str]) -> Optional[AgentProblem]:
+def find_problem(context: NodeContext, base_environment: Mapping[str, str]) -> Optional[AgentProblem]:
     """Return the reason why mpirun can't reach the other nodes; None if no reason is known."""
     if context.plan.nodes == 1 or not context.network.is_ipv6:
         return None
-    environment = build_mpirun_environment(base, context, is_root=os.geteuid() == 0)
+    environment = build_mpirun_environment(base_environment, context, is_root=os.geteuid() == 0)
     try:
         implementation = _find_implementation(context, environment)
     except (OSError, ValueError):

@@ -32,17 +32,21 @@ class MpiWorld:
     """The node's part of an MPI world, until no process of it runs."""
 
     def __init__(
-        self, context: NodeContext, base: Mapping[str, str], credentials: Optional[Credentials], io: LauncherIO
+        self,
+        context: NodeContext,
+        base_environment: Mapping[str, str],
+        credentials: Optional[Credentials],
+        io: LauncherIO,
     ) -> None:
         """Listen for commands of the other nodes. Raises `OSError`."""
         self._context = context
         self._rendezvous_socket: Optional[socket.socket] = None
         self._remote_commands: Optional[RemoteCommands] = None
-        _write_files(context, base)
+        _write_files(context, base_environment)
         if context.plan.nodes > 1:
             if credentials is None:
                 raise OSError("Start has no credentials for the connections between agents")
-            environment = build_daemon_environment(base, context)
+            environment = build_daemon_environment(base_environment, context)
             self._remote_commands = RemoteCommands(
                 context, credentials, io.port_socket, environment, selector=io.selector, log=io.log
             )
@@ -50,18 +54,18 @@ class MpiWorld:
             # Open MPI 4 fails without this program, even if the job has no other node.
             write_program(context)
 
-    def find_problem(self, base: Mapping[str, str]) -> Optional[AgentProblem]:
+    def find_problem(self, base_environment: Mapping[str, str]) -> Optional[AgentProblem]:
         """Return the reason why mpirun can't start the world; None if it can, and on all nodes except 0."""
-        return find_problem(self._context, base) if self._context.node == 0 else None
+        return find_problem(self._context, base_environment) if self._context.node == 0 else None
 
-    def start(self, base: Mapping[str, str]) -> Tuple[Tuple[StartedProcess, ...], Optional[LaunchFailure]]:
+    def start(self, base_environment: Mapping[str, str]) -> Tuple[Tuple[StartedProcess, ...], Optional[LaunchFailure]]:
         """Start mpirun on node 0. Returns the process, or the failure."""
         if self._context.node != 0:
             return (), None
         # The agent itself listens on the port in `peers`, so the rendezvous needs another one.
         self._rendezvous_socket = hold_port()
         address = self._context.master.address
-        started = start_mpirun(self._context, base, f"{address}:{self._rendezvous_socket.getsockname()[1]}")
+        started = start_mpirun(self._context, base_environment, f"{address}:{self._rendezvous_socket.getsockname()[1]}")
         return ((started,), None) if isinstance(started, StartedProcess) else ((), started)
 
     @property
@@ -109,9 +113,9 @@ class MpiWorld:
             self._rendezvous_socket.close()
 
 
-def _write_files(context: NodeContext, base: Mapping[str, str]) -> None:
+def _write_files(context: NodeContext, base_environment: Mapping[str, str]) -> None:
     """Write the node file, a rank's wrapper and the host files of this node. Raises `OSError`."""
-    node_file.write(context.run_dir, build_node_variables(base, context))
+    node_file.write(context.run_dir, build_node_variables(base_environment, context))
     write_executable(
         get_rank_wrapper_path(context.run_dir), context.python, context.archive, ("rank", "--attached", "--")
     )

@@ -73,7 +73,7 @@ class CheckProcess:
 
 
 def start_check(
-    context: NodeContext, base: Mapping[str, str], selector: selectors.BaseSelector
+    context: NodeContext, base_environment: Mapping[str, str], selector: selectors.BaseSelector
 ) -> Optional[CheckProcess]:
     """Start the check from the main thread; None without partners. Raises `OSError`."""
     assignment = assign(context.node, context.peers, context.plan.job_uid, context.attempt)
@@ -81,7 +81,7 @@ def start_check(
         return None
     document = wire.encode(assignment).decode()
     command = (context.python, "-I", "-S", context.program, "network-check", document)
-    process = processes.start(command, base)
+    process = processes.start(command, base_environment)
     return CheckProcess(process.pid, processes.take_outputs(process), selector, time.monotonic())
 
 

@@ -69,10 +69,10 @@ class RankGroup:
         self._start_checks: Optional[StartChecks] = None  # before the start
         self.is_finished = False
 
-    def launch(self, base: Mapping[str, str]) -> List[Event]:
+    def launch(self, base_environment: Mapping[str, str]) -> List[Event]:
         """Start all processes as soon as node 0 is reachable. A failed start is an event, like any other end."""
-        self._base_environment = base
-        self._start_checks = StartChecks(self._context, base, self._selector, self._log)
+        self._base_environment = base_environment
+        self._start_checks = StartChecks(self._context, base_environment, self._selector, self._log)
         return self._continue_checks(self._start_checks)
 
     def _continue_checks(self, checks: StartChecks) -> List[Event]:
@@ -125,10 +125,10 @@ class RankGroup:
             timeouts.append(max(0.0, self._graceful_stop.next_poll_at - time.monotonic()))
         return min(timeouts, default=None)
 
-    def stop(self, grace: float, *, is_graceful: bool = False, call: int = 0) -> List[Event]:
+    def stop(self, grace: float, *, is_graceful: bool = False, stop_call: int = 0) -> List[Event]:
         """Send SIGTERM now and SIGKILL after `grace` seconds. A second call can only shorten the grace period.
 
-        `is_graceful` and `call`, the operator's decision or 0, are described in `graceful_stop.py`.
+        `is_graceful` and `stop_call`, the operator's decision or 0, are described in `graceful_stop.py`.
         """
         events: List[Event] = []
         if self._kill_at is None:
@@ -136,8 +136,8 @@ class RankGroup:
         else:
             self._kill_at = min(self._kill_at, time.monotonic() + grace)
             self._graceful_stop.shorten(grace if is_graceful else 0.0)
-        if call:
-            self._decide_call(call)
+        if stop_call:
+            self._decide_stop_call(stop_call)
         return events
 
     def _begin_stop(self, grace: float, *, is_graceful: bool) -> List[Event]:
@@ -153,16 +153,16 @@ class RankGroup:
         if is_graceful and self._graceful_stop.begin(files, grace):
             # Without other nodes there is nothing to agree on.
             if self._context.plan.nodes == 1:
-                self._decide_call(self._graceful_stop.stop_call_number)
+                self._decide_stop_call(self._graceful_stop.stop_call_number)
         else:
             self._send_sigterm()
         if is_graceful:
             events.append(StopCallChosen(self._graceful_stop.stop_call_number))
         return events
 
-    def _decide_call(self, call: int) -> None:
-        if self._graceful_stop.decide(call):
-            self._log.print_line(f"the ranks stop at call {call} of muster_worker.stopping()")
+    def _decide_stop_call(self, stop_call: int) -> None:
+        if self._graceful_stop.decide(stop_call):
+            self._log.print_line(f"the ranks stop at call {stop_call} of muster_worker.stopping()")
 
     def _send_sigterm(self) -> None:
         live_pids = [link.pid for link in self._rank_registry.find_live_links().values() if link.pid is not None]
@@ -172,7 +172,7 @@ class RankGroup:
         graceful_stop = self._graceful_stop
         if graceful_stop.is_overdue:
             self._log.print_line("the operator has not decided where the ranks of all nodes stop")
-            self._decide_call(graceful_stop.stop_call_number)
+            self._decide_stop_call(graceful_stop.stop_call_number)
         if graceful_stop.is_sigterm_due:
             graceful_stop.sigterm_at = None
             self._send_sigterm()

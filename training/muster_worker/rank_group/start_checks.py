@@ -19,10 +19,10 @@ class StartChecks:
     """The checks of one attempt. `has_failed` is set if the ranks can't start."""
 
     def __init__(
-        self, context: NodeContext, base: Mapping[str, str], selector: selectors.BaseSelector, log: Log
+        self, context: NodeContext, base_environment: Mapping[str, str], selector: selectors.BaseSelector, log: Log
     ) -> None:
         self._context = context
-        self._base_environment = base
+        self._base_environment = base_environment
         self._selector = selector
         self._log = log
         self._reachability_check: Optional[ReachabilityCheck] = None  # on other nodes than 0

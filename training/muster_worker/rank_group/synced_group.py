@@ -30,19 +30,19 @@ class SyncedRankGroup:
         self._log = log
         self._base_environment: Mapping[str, str] = {}
         self._request: Optional[SyncRequest] = None  # while a download or upload runs
-        self._has_group_ended = False  # the rank group has ended, or was not started
+        self._is_group_over = False  # the rank group has ended, or will not start
         self.is_finished = False
 
     @property
     def is_uploading(self) -> bool:
         """Whether the rank group has ended and the upload of its files runs."""
-        return self._has_group_ended and not self.is_finished
+        return self._is_group_over and not self.is_finished
 
-    def launch(self, base: Mapping[str, str]) -> List[Event]:
-        """Start the rank group after the download of newer files."""
-        self._base_environment = base
+    def launch(self, base_environment: Mapping[str, str]) -> List[Event]:
+        """Download the files that are newer in S3, then start the rank group."""
+        self._base_environment = base_environment
         if self._sync_socket is None:
-            return self._start_upload_after_end(self._rank_group.launch(base))
+            return self._start_upload_after_end(self._rank_group.launch(base_environment))
         self._send_request(self._sync_socket, REFRESH)
         return self.poll()
 
@@ -55,7 +55,7 @@ class SyncedRankGroup:
         return None if poll_at is None else max(0.0, poll_at - time.monotonic())
 
     def poll(self) -> List[Event]:
-        """Continue the rank group, and handle the answer of the sync server."""
+        """Poll the sync server if it has a request, else the rank group."""
         if self._request is None:
             return self._start_upload_after_end(self._rank_group.poll())
         request = self._request
@@ -63,7 +63,7 @@ class SyncedRankGroup:
         if not request.is_answered:
             return []
         self._request = None
-        if request.problem is None and not self._has_group_ended:
+        if request.problem is None and not self._is_group_over:
             return self._start_upload_after_end(self._rank_group.launch(self._base_environment))
         events: List[Event] = []
         if request.problem is not None:
@@ -71,13 +71,13 @@ class SyncedRankGroup:
             events.append(ProblemFound(request.problem))
         return events + self._end()
 
-    def stop(self, grace: float, *, is_graceful: bool = False, call: int = 0) -> List[Event]:
+    def stop(self, grace: float, *, is_graceful: bool = False, stop_call: int = 0) -> List[Event]:
         """Stop the rank group, see `RankGroup.stop`. A running upload continues."""
         if self.is_finished or self.is_uploading:
             return []
         if self._request is not None:
             return self._end()
-        return self._rank_group.stop(grace, is_graceful=is_graceful, call=call)
+        return self._rank_group.stop(grace, is_graceful=is_graceful, stop_call=stop_call)
 
     def kill(self) -> List[Event]:
         """Kill the rank group and stop waiting for the sync server."""
@@ -99,7 +99,7 @@ class SyncedRankGroup:
         return self._rank_group.on_reaped(exits)
 
     def observe(self) -> Tuple[Mapping[int, Observation], List[Event]]:
-        """Return the current observations and metrics of the ranks."""
+        """Return each rank's observation, and the events since the last call."""
         return self._rank_group.observe()
 
     @property
@@ -109,9 +109,9 @@ class SyncedRankGroup:
 
     def _start_upload_after_end(self, events: List[Event]) -> List[Event]:
         """Start the upload when the rank group has ended."""
-        if not self._rank_group.is_finished or self._has_group_ended:
+        if not self._rank_group.is_finished or self._is_group_over:
             return events
-        self._has_group_ended = True
+        self._is_group_over = True
         if self._sync_socket is None:
             self.is_finished = True
             return events
@@ -126,5 +126,5 @@ class SyncedRankGroup:
         if self._request is not None:
             self._request.close()
             self._request = None
-        self._has_group_ended = self.is_finished = True
+        self._is_group_over = self.is_finished = True
         return [PhaseReached(AgentPhase.ENDED)]

@@ -12,7 +12,7 @@ from typing import assert_never
 from muster.api.spec.job import Job
 from muster.api.timestamps import parse_timestamp
 from muster.backends.kubernetes.agent_config_maps import AgentConfigMaps
-from muster.backends.kubernetes.children import Children, refresh_config_maps, select_pods
+from muster.backends.kubernetes.children import ChildObjects, add_service_selector, refresh_config_maps
 from muster.backends.kubernetes.edited_sources import NO_MEMORY, EditedSources
 from muster.backends.kubernetes.job_state import JobState, PodDeletion, SentCommand
 from muster.backends.kubernetes.kube_node_taints import KubeNodeTaints, make_without_taints
@@ -27,7 +27,7 @@ from muster.core.edited_source import RequestedSource
 from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.failure.problems import LOST_SECONDS, find_loss_time
 from muster.core.failure_timeouts import get_fence_seconds
-from muster.core.world import count_nodes_with_spares
+from muster.core.world import count_nodes_and_spares
 from muster.diagnose.kubernetes.node_facts import apply_agent_report, build_missing_process, is_caused_by_muster
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import JOBS, PODS
@@ -47,7 +47,7 @@ NODES_PER_SLICE = 500
 class KubernetesBackend:
     """The pods of all jobs, while this replica is the leader.
 
-    `ca_bundle` returns the CA certificates for agents, as PEM. `seed` returns the secret from which the agents'
+    `get_ca_bundle` returns the CA certificates for agents, as PEM. `seed` returns the secret from which the agents'
     credentials are derived. `clock` returns Unix seconds.
     """
 
@@ -55,11 +55,11 @@ class KubernetesBackend:
     pods: PodIndex
     store: RankStore
     pod_settings: PodSettings
-    ca_bundle: Callable[[], str]
+    get_ca_bundle: Callable[[], str]
     seed: Callable[[], bytes]
     clock: Callable[[], float]
     taints: KubeNodeTaints = field(default_factory=make_without_taints)
-    _children: Children = field(init=False)
+    _children: ChildObjects = field(init=False)
     _sources: EditedSources = field(init=False)
     _pod_creator: PodCreator = field(init=False)
     _collector_started_at: float = field(init=False)
@@ -69,7 +69,7 @@ class KubernetesBackend:
         agent_config_maps = AgentConfigMaps(
             self.client, self.pod_settings.agent_config_map, self._job_states.__contains__
         )
-        self._children = Children(self.client, self.pod_settings, agent_config_maps, self.ca_bundle)
+        self._children = ChildObjects(self.client, self.pod_settings, agent_config_maps, self.get_ca_bundle)
         self._sources = EditedSources(self.client, self.clock)
         self._pod_creator = PodCreator(
             self.client, self.pods, self.store, self.pod_settings, self._children, self.clock
@@ -86,7 +86,7 @@ class KubernetesBackend:
         uid, job_state = job.metadata.uid, self._get_job_state(job)
         await self._fetch_unconfirmed(job)
         nodes = [pair async for pair in self._observe_nodes(job, job_state)]
-        surplus = self.pods.list_surplus_pods(uid, count_nodes_with_spares(job))
+        surplus = self.pods.list_surplus_pods(uid, count_nodes_and_spares(job))
         existing = (pod_entry for pod_entry in self.pods.list_pods(uid) if not self._is_lost(pod_entry, job_state))
         facts = JobFacts(
             # The API server's clock may be ahead of this one: a job must not start in the future.
@@ -126,7 +126,7 @@ class KubernetesBackend:
         job_state = self._get_job_state(job)
         requests = [
             *self._create_or_refresh(job, job_state, actions),
-            select_pods(job, job_state, self.pods, self.client),
+            add_service_selector(job, job_state, self.pods, self.client),
         ]
         for action in actions:
             match action:
@@ -169,7 +169,7 @@ class KubernetesBackend:
 
     async def _observe_nodes(self, job: Job, job_state: JobState) -> AsyncIterator[tuple[NodeFacts, PodEntry | None]]:
         """Yield each node and its last pod."""
-        for node in range(count_nodes_with_spares(job)):
+        for node in range(count_nodes_and_spares(job)):
             # Let other tasks run between two slices of a large job.
             if node and node % NODES_PER_SLICE == 0:
                 await asyncio.sleep(0)
@@ -260,7 +260,7 @@ class KubernetesBackend:
         return [] if entry is None else [self._delete_pod(job_state, entry.pod, grace_seconds, why)]
 
     async def _delete_surplus_pod(self, job: Job, job_state: JobState, action: RemoveSurplusPod) -> None:
-        for pod_entry in self.pods.list_surplus_pods(job.metadata.uid, count_nodes_with_spares(job)):
+        for pod_entry in self.pods.list_surplus_pods(job.metadata.uid, count_nodes_and_spares(job)):
             if pod_entry.pod.name == action.name:
                 await self._delete_pod(job_state, pod_entry.pod, KILL_GRACE_SECONDS, "the job has no such node")
 

@@ -1,4 +1,4 @@
-"""Create and keep a job's Service, ConfigMap and PodGroup. Kubernetes deletes them together with the resource."""
+"""Create and keep a job's Service, ConfigMap and PodGroup. Kubernetes deletes them together with the job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from muster.backends.kubernetes.pod_index import PodEntry, PodIndex
 from muster.clients.kubernetes.client import Client
 from muster.core.facts import ProcessFacts, ProcessState
 from muster.core.problem import Problem
-from muster.core.world import count_nodes_with_spares
+from muster.core.world import count_nodes_and_spares
 from muster.diagnose.kubernetes.refusals import Refusal, build_name_conflict, read_refusal
 from muster.diagnose.kubernetes.start_problems import CONFIG_MISSING
 from muster.objects.kubernetes.errors import ApiError
@@ -30,29 +30,29 @@ QUEUE_NOT_INSTALLED = "QueueNotInstalled"
 
 
 @dataclass(frozen=True)
-class Children:
-    """`ca_bundle` returns the CA certificates for agents, as PEM. All methods raise `ApiError`."""
+class ChildObjects:
+    """`get_ca_bundle` returns the CA certificates for agents, as PEM. All methods raise `ApiError`."""
 
     client: Client
     pod_settings: PodSettings
     agent_config_maps: AgentConfigMaps
-    ca_bundle: Callable[[], str]
+    get_ca_bundle: Callable[[], str]
 
-    async def make(self, job: Job) -> Refusal | None:
+    async def write_service_and_config_maps(self, job: Job) -> Refusal | None:
         """Create or update the Service and the ConfigMaps. Return the refusal, if any."""
         service, config_map, agent_config_map = await asyncio.gather(
             self._create_or_update(job, SERVICES, render.render_service(job)),
-            self.make_config_map(job),
+            self.write_config_map(job),
             self.agent_config_maps.make(job),
         )
         return service or config_map or agent_config_map
 
-    async def make_config_map(self, job: Job) -> Refusal | None:
+    async def write_config_map(self, job: Job) -> Refusal | None:
         """Create or update the ConfigMap with the current plan. Return the refusal, if any."""
-        plan = render_plan(job, self.pod_settings.collector_url, self.ca_bundle())
+        plan = render_plan(job, self.pod_settings.collector_url, self.get_ca_bundle())
         return await self._create_or_update(job, CONFIG_MAPS, render.render_config_map(job, plan))
 
-    async def make_pod_group(self, job: Job) -> Refusal | None:
+    async def write_pod_group(self, job: Job) -> Refusal | None:
         """Create or update the PodGroup, if the job's queue needs one. Return the refusal, if any."""
         group = render_pod_group(job)
         if group is None:
@@ -70,7 +70,7 @@ class Children:
         return refusal
 
     async def _update_pod_group(self, job: Job, group: PodGroup) -> None:
-        """Update a PodGroup of an earlier spec; keep what its scheduler added."""
+        """Update the PodGroup if the job's spec has changed; keep the fields that the scheduler added."""
         namespace, name = job.metadata.namespace, build_children_name(job.metadata.name)
         spec = read_mapping(group.body["spec"])
         stored = read_mapping((await self.client.get(group.kind, namespace, name)).get("spec"))
@@ -97,29 +97,29 @@ class Children:
         return None
 
 
-async def refresh_config_maps(job: Job, job_state: JobState, pods: PodIndex, children: Children) -> None:
+async def refresh_config_maps(job: Job, job_state: JobState, pods: PodIndex, children: ChildObjects) -> None:
     """Write the ConfigMaps that were deleted, and the job's own one if the CA certificates have changed.
 
-    Agents that run read the CA certificates from them. Raises `ApiError`.
+    Running agents read the CA certificates from the job's own ConfigMap. Raises `ApiError`.
     """
     processes = tuple(entry.process for entry in _list_active_pods(job, pods))
     if not processes:
         return
-    # Refusals do no harm: pods without their ConfigMaps show it, and agents trust the previous CA for a while.
+    # Ignore refusals: a pod shows that its ConfigMap is missing, and agents trust the previous CA for a while.
     await _refresh_config_map(job, job_state, processes, children)
     await _refresh_agent_config_map(job, processes, children)
 
 
 async def _refresh_config_map(
-    job: Job, job_state: JobState, processes: tuple[ProcessFacts, ...], children: Children
+    job: Job, job_state: JobState, processes: tuple[ProcessFacts, ...], children: ChildObjects
 ) -> None:
-    ca_bundle, name = children.ca_bundle(), build_children_name(job.metadata.name)
+    ca_bundle, name = children.get_ca_bundle(), build_children_name(job.metadata.name)
     if ca_bundle != job_state.ca_bundle or any(_lacks_config_map(process, name) for process in processes):
-        await children.make_config_map(job)
+        await children.write_config_map(job)
         job_state.ca_bundle = ca_bundle
 
 
-async def _refresh_agent_config_map(job: Job, processes: tuple[ProcessFacts, ...], children: Children) -> None:
+async def _refresh_agent_config_map(job: Job, processes: tuple[ProcessFacts, ...], children: ChildObjects) -> None:
     name = children.agent_config_maps.name
     if any(_lacks_config_map(process, name) for process in processes):
         children.agent_config_maps.expect_missing(job.metadata.namespace)
@@ -132,28 +132,28 @@ def _lacks_config_map(process: ProcessFacts, name: str) -> bool:
     return problem is not None and problem.reason == CONFIG_MISSING and f" {name} " in problem.message
 
 
-async def select_pods(job: Job, job_state: JobState, pods: PodIndex, client: Client) -> None:
-    """Let the Service select its pods once enough of them have an address for the ranks to start. Raises `ApiError`.
+async def add_service_selector(job: Job, job_state: JobState, pods: PodIndex, client: Client) -> None:
+    """Add the Service's selector once as many pods have an address as an attempt needs. Raises `ApiError`.
 
-    If it selected pods that start, Kubernetes would write its endpoints again for each of them.
+    With an earlier selector, Kubernetes would write the Service's endpoints again whenever a pod gets its address.
     """
     if job_state.service_has_selector:
         return
     # No pod looks up the names of pods that have ended.
     if sum(entry.pod.ip != "" for entry in _list_active_pods(job, pods)) < job.spec.min_nodes:
         return
-    await _add_selector(job, client)
+    await _merge_selector(job, client)
     job_state.service_has_selector = True
 
 
-async def _add_selector(job: Job, client: Client) -> None:
+async def _merge_selector(job: Job, client: Client) -> None:
     namespace, name = job.metadata.namespace, build_children_name(job.metadata.name)
     selector = render.render_pod_selector(job)
     try:
         stored = await client.get(SERVICES, namespace, name)
         if read_owner_uid(stored) != job.metadata.uid or read_mapping(stored["spec"]).get("selector") == selector:
             return
-        # With the uid, the API server refuses to change another owner's new Service.
+        # With the uid, the merge fails if someone has replaced the Service since the read.
         uid = read_mapping(stored["metadata"]).get("uid")
         await client.merge(SERVICES, namespace, name, {"metadata": {"uid": uid}, "spec": {"selector": selector}})
     except ApiError as error:
@@ -164,7 +164,7 @@ async def _add_selector(job: Job, client: Client) -> None:
 
 def _list_active_pods(job: Job, pods: PodIndex) -> Iterator[PodEntry]:
     """Yield the nodes' newest pods that have not ended."""
-    for node in range(count_nodes_with_spares(job)):
+    for node in range(count_nodes_and_spares(job)):
         entry = pods.get_newest_pod(job.metadata.uid, node)
         if entry is not None and entry.process.state is not ProcessState.EXITED:
             yield entry

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from muster.api.spec.job import Job
-from muster.backends.kubernetes.children import Children
+from muster.backends.kubernetes.children import ChildObjects
 from muster.backends.kubernetes.job_state import JobState
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.clients.kubernetes.client import Client
@@ -76,7 +76,7 @@ class PodCreator:
     pods: PodIndex
     store: RankStore
     pod_settings: PodSettings
-    children: Children
+    children: ChildObjects
     clock: Callable[[], float]
     _slots: FairSlots = field(default_factory=lambda: FairSlots(MAX_CONCURRENT_CREATES))
     _rendering: FairSlots = field(default_factory=lambda: FairSlots(1))
@@ -107,15 +107,15 @@ class PodCreator:
     async def _prepare(self, batch: _Batch, actions: Sequence[CreateNode]) -> Refusal | None:
         job, job_state = batch.job, batch.job_state
         # Volcano refuses pods without their group.
-        refusal = await self.children.make_pod_group(job)
+        refusal = await self.children.write_pod_group(job)
         if refusal is not None:
             return refusal
         if not job_state.has_accepted_pods(job.metadata.generation):
             refusal = await self._check_variants(batch, {action.node: action for action in actions})
             if refusal is not None:
                 return refusal
-        ca_bundle = self.children.ca_bundle()
-        refusal = await self.children.make(job)
+        ca_bundle = self.children.get_ca_bundle()
+        refusal = await self.children.write_service_and_config_maps(job)
         if refusal is None:
             job_state.ca_bundle = ca_bundle
             # A user may have deleted the Service: then this is a new one.

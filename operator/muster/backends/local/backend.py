@@ -24,7 +24,7 @@ from muster.core.actions import (
     SendCommand,
 )
 from muster.core.facts import JobFacts, NodeFacts, StopRequest
-from muster.core.world import count_nodes_with_spares, uploads_to_s3
+from muster.core.world import count_nodes_and_spares, uploads_to_s3
 from muster_worker.contract.schema import Command
 
 
@@ -63,7 +63,7 @@ class LocalBackend:
 
     async def observe(self, job: Job) -> JobFacts:
         """Observe the job's nodes."""
-        nodes = tuple(self._build_node(job, node) for node in range(count_nodes_with_spares(job)))
+        nodes = tuple(self._build_node(job, node) for node in range(count_nodes_and_spares(job)))
         return JobFacts(self._created_at, nodes, self.heartbeat_seconds, self._stop)
 
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:  # noqa: ARG002 - a local run has one job

@@ -28,7 +28,7 @@ from muster.collector.trust.keys import read_keys
 from muster.collector.trust.tokens import LocalTokenIssuer, PodClaim, TokenVerifier
 from muster.core.members import has_fixed_members
 from muster.core.reports.check import JobShape
-from muster.core.world import compute_world_size, count_nodes_with_spares, get_procs_per_node
+from muster.core.world import compute_world_size, count_nodes_and_spares, get_procs_per_node
 from muster.render.agent_archive import build_agent_archive
 from muster.render.agent_plan import render_plan
 from muster_worker.agent.unpacked_archive import unpack
@@ -96,14 +96,14 @@ async def open_session(
 
     `clock` returns Unix seconds. Raises `OSError` if folders or files can't be created.
     """
-    make_folders(layout, count_nodes_with_spares(job), folders.checkpoints)
-    link_channels(layout, count_nodes_with_spares(job), folders)
+    make_folders(layout, count_nodes_and_spares(job), folders.checkpoints)
+    link_channels(layout, count_nodes_and_spares(job), folders)
     tokens, store = _Tokens(job, layout, clock), RankStore()
     has_fixed_ranks = has_fixed_members(job)
     store.register_job(
         JobShape(
             job.metadata.uid,
-            count_nodes_with_spares(job),
+            count_nodes_and_spares(job),
             get_procs_per_node(job),
             clock(),
             has_fixed_ranks=has_fixed_ranks,
@@ -132,7 +132,7 @@ async def open_session(
 def _backend(machine: Machine, processes: AgentProcesses, store: RankStore, tokens: _Tokens) -> LocalBackend:
     job = tokens.job
     world = compute_world_size(job)
-    node_gpus = split_gpus(machine.gpus, count_nodes_with_spares(job))
+    node_gpus = split_gpus(machine.gpus, count_nodes_and_spares(job))
     return LocalBackend(
         job=job,
         layout=tokens.layout,
@@ -143,7 +143,7 @@ def _backend(machine: Machine, processes: AgentProcesses, store: RankStore, toke
         store=store,
         write_token=tokens.write,
         clock=tokens.clock,
-        heartbeat_seconds=compute_heartbeat_seconds(count_nodes_with_spares(job)),
+        heartbeat_seconds=compute_heartbeat_seconds(count_nodes_and_spares(job)),
         seed=secrets.token_bytes(SEED_BYTES),
     )
 
@@ -155,5 +155,5 @@ def _write_files(job: Job, layout: RunLayout, machine: Machine, url: str, author
     # Nodes on one machine can't be cut off from each other.
     plan = replace(render_plan(job, url, authority), fence_seconds=0.0)
     layout.plan.write_bytes(wire.encode(plan))
-    text = render_hosts_file(job.metadata.uid, job.metadata.name, count_nodes_with_spares(job), machine.hosts)
+    text = render_hosts_file(job.metadata.uid, job.metadata.name, count_nodes_and_spares(job), machine.hosts)
     layout.hosts.write_text(text, encoding="utf-8", errors="surrogateescape")

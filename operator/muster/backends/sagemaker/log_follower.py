@@ -12,7 +12,7 @@ from muster.api.timestamps import parse_timestamp
 from muster.backends.sagemaker.rank_reports import LogSource
 from muster.clients.aws.job_logs import LATE_SECONDS, LogEvent, LogPosition
 from muster.core.facts import AgentFacts
-from muster.core.world import count_rank_nodes, get_procs_per_node
+from muster.core.world import count_nodes_with_ranks, get_procs_per_node
 from muster.diagnose.sagemaker.rank_log import LogLine, RankGroup, RankLog
 from muster.objects.aws.access import AwsAccess
 from muster.objects.aws.errors import AwsError, NotFound
@@ -182,7 +182,7 @@ def rank_group_of(source: LogSource) -> RankGroup:
     return RankGroup(
         job_uid=job.metadata.uid,
         attempt=source.attempt,
-        nodes=count_rank_nodes(job),
+        nodes=count_nodes_with_ranks(job),
         procs_per_node=get_procs_per_node(job),
         created_at=parse_timestamp(job.metadata.creation_timestamp) if job.metadata.creation_timestamp else 0.0,
         has_launcher=job.spec.launcher.chosen_launcher.has_launcher_program,

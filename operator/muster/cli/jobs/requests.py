@@ -41,13 +41,13 @@ class WaitOptions:
 class RequestedChange:
     """A change of a job: the fields to merge into its resource, and a check that the change is done.
 
-    `requested` and `done` are sentences without their subject: "will be suspended", "is suspended". `find_refusal`
-    returns the operator's reason for refusing the change; None if it has not refused it.
+    `requested_text` and `done_text` are sentences without their subject: "will be suspended", "is suspended".
+    `find_refusal` returns the operator's reason for refusing the change; None if it has not refused it.
     """
 
     fields: dict[str, JSON]
-    requested: str
-    done: str
+    requested_text: str
+    done_text: str
     is_done: Callable[[ObservedJob], bool]
     find_refusal: Callable[[ObservedJob], str | None] = lambda _: None
 
@@ -86,8 +86,8 @@ def make_resumption(resource: Object) -> RequestedChange:
     return RequestedChange({"spec": {"suspend": False}}, "will be resumed", "is resumed", _all_ranks_run)
 
 
-def make_restart(resource: Object, value: str) -> RequestedChange:
-    """Return the change that requests a restart. `value` is the annotation's new value. Raises `BadInput`."""
+def make_restart(resource: Object, annotation_value: str) -> RequestedChange:
+    """Return the change that requests a restart. `annotation_value` is new for each request. Raises `BadInput`."""
     observed_job = read_observed_job(resource)
     name, spec = observed_job.name, read_mapping(resource.get("spec"))
     _reject_ended(observed_job, "it can't be restarted; delete it and apply it again")
@@ -101,11 +101,13 @@ def make_restart(resource: Object, value: str) -> RequestedChange:
     if not observed_job.status.was_ever_started:
         phase, message = observed_job.status.phase, observed_job.status.message
         raise BadInput(f"the ranks of {KIND} {name} have not started yet ({phase}: {message})")
-    fields: dict[str, JSON] = {"metadata": {"annotations": {RESTART_ANNOTATION: value}}}
+    fields: dict[str, JSON] = {"metadata": {"annotations": {RESTART_ANNOTATION: annotation_value}}}
 
     def is_done(job: ObservedJob) -> bool:
         request = job.status.restart_request
-        return request is not None and request.value == value and not request.is_pending and _all_ranks_run(job)
+        if request is None or request.value != annotation_value or request.is_pending:
+            return False
+        return _all_ranks_run(job)
 
     return RequestedChange(fields, "will be restarted", "runs again", is_done)
 
@@ -151,31 +153,34 @@ def request_change(
 
     async def request(target: ClusterJob) -> int:
         started_at = time.monotonic()
-        before = await target.client.get(JOBS, target.namespace, target.name)
-        change = await prepare(target, before, lambda note: console.print(note, soft_wrap=True, markup=False))
-        await _apply(target, before, change)
+        resource = await target.client.get(JOBS, target.namespace, target.name)
+        change = await prepare(target, resource, lambda note: console.print(note, soft_wrap=True, markup=False))
+        await _merge_change(target, resource, change)
         if not wait_options.waits:
-            console.print(f"{target} {change.requested}", soft_wrap=True)
+            console.print(f"{target} {change.requested_text}", soft_wrap=True)
             return 0
         try:
             async with asyncio.timeout(wait_options.timeout):
                 result = await _wait_until_done(target, change, LineDisplay(console))
         except TimeoutError:
-            console.print(f"{target} {change.requested}, but not within {wait_options.timeout:g} s", soft_wrap=True)
+            console.print(
+                f"stopped waiting after {wait_options.timeout:g} s: {target} {change.requested_text} later",
+                soft_wrap=True,
+            )
             return TIMED_OUT
         if result == 0:
             if clean_up is not None:
-                await clean_up(target, before)
-            console.print(f"{target} {change.done} ({time.monotonic() - started_at:.1f} s)", soft_wrap=True)
+                await clean_up(target, resource)
+            console.print(f"{target} {change.done_text} ({time.monotonic() - started_at:.1f} s)", soft_wrap=True)
         return result
 
     return run_on_cluster(reference, request)
 
 
-async def _apply(target: ClusterJob, before: Object, change: RequestedChange) -> None:
+async def _merge_change(target: ClusterJob, resource: Object, change: RequestedChange) -> None:
     """Merge the change's fields into the resource. Raises `ApiError`."""
     # With the uid, the merge fails if another job of the same name has replaced this one.
-    metadata: dict[str, JSON] = {"uid": read_string(read_mapping(before.get("metadata")).get("uid"))}
+    metadata: dict[str, JSON] = {"uid": read_string(read_mapping(resource.get("metadata")).get("uid"))}
     fields = {**change.fields, "metadata": {**read_mapping(change.fields.get("metadata")), **metadata}}
     await target.client.merge(JOBS, target.namespace, target.name, fields)
 

@@ -55,7 +55,7 @@ def rerun_job(reference: JobReference, wait_options: WaitOptions, source: Path |
     return request_change(reference, wait_options, prepare, clean_up)
 
 
-def make_rerun(resource: Object, value: str, packed_source: PackedSource | None) -> RequestedChange:
+def make_rerun(resource: Object, annotation_value: str, packed_source: PackedSource | None) -> RequestedChange:
     """Return the change that requests a restart with edited code, or with the job's own if `packed_source` is None.
 
     Raises `BadInput`.
@@ -67,7 +67,7 @@ def make_rerun(resource: Object, value: str, packed_source: PackedSource | None)
             f"{KIND} {job_name} runs on SageMaker, where a training job keeps its code: `muster suspend {job_name}`, "
             f"change spec.source, then `muster resume {job_name}`"
         )
-    name, restart = _make_config_map_name(resource, packed_source), make_restart(resource, value)
+    name, restart = _make_config_map_name(resource, packed_source), make_restart(resource, annotation_value)
     annotations = read_mapping(read_mapping(restart.fields["metadata"]).get("annotations"))
     fields: dict[str, JSON] = {"metadata": {"annotations": {**annotations, SOURCE_ANNOTATION: name}}}
 
@@ -81,15 +81,15 @@ def make_rerun(resource: Object, value: str, packed_source: PackedSource | None)
         remark = _get_accepted_message(job)
         refusal = f"{SOURCE_ANNOTATION}: ConfigMap {name} can't be used"
         request = job.status.restart_request
-        is_new = remark != earlier_remark or (request is not None and request.refused_value == value)
+        is_new = remark != earlier_remark or (request is not None and request.refused_value == annotation_value)
         return remark if refusal in remark and is_new else None
 
     code = "its own code" if packed_source is None else "the edited code"
     return replace(
         restart,
         fields=fields,
-        requested=f"will run {code}",
-        done=f"runs {code}",
+        requested_text=f"will run {code}",
+        done_text=f"runs {code}",
         is_done=is_done,
         find_refusal=find_refusal,
     )

@@ -1,4 +1,7 @@
-"""Render, explain and validate Kubernetes jobs. Each function imports what only it uses, so that all start fast."""
+"""Render, explain and validate Kubernetes jobs.
+
+Imports that only one function needs are inside it, so that each command starts fast.
+"""
 # ruff: noqa: PLC0415 - see above
 
 from __future__ import annotations
@@ -34,14 +37,14 @@ def _render(job: Job, options: AwsOptions, config: OperatorConfig | None) -> str
 
 def _explain(job: Job, node: int, config: OperatorConfig | None) -> Sequence[Explanation]:
     try:
-        return _explain_without_image(apply_config(job, config), node)
+        return _explain_even_without_image(apply_config(job, config), node)
     except NotRenderable as error:
-        raise BadInput(f"not for a cluster yet: {error}") from None
+        raise BadInput(f"a cluster can't run this job yet: {error}") from None
     except InvalidResource as invalid:
-        raise BadInput(f"not for a cluster yet: {'; '.join(map(str, invalid.problems))}") from None
+        raise BadInput(f"a cluster can't run this job yet: {'; '.join(map(str, invalid.problems))}") from None
 
 
-def _explain_without_image(job: Job, node: int) -> Sequence[Explanation]:
+def _explain_even_without_image(job: Job, node: int) -> Sequence[Explanation]:
     """Explain the job, even if it has no image, because muster's settings do not depend on the image."""
     from muster.cli.explain.explanations import explain_node
 
@@ -50,7 +53,7 @@ def _explain_without_image(job: Job, node: int) -> Sequence[Explanation]:
     except NotRenderable as error:
         if error.problem.reason != IMAGE_NOT_SET:
             raise
-        sys.stderr.write(f"not for a cluster yet: {error}\n")
+        sys.stderr.write(f"a cluster can't run this job yet: {error}\n")
         return explain_node(job.model_copy(update={"spec": job.spec.model_copy(update={"image": "IMAGE"})}), node)
 
 
@@ -67,7 +70,7 @@ def _find_problems(job: Job, config: OperatorConfig | None) -> tuple[str, ...]:
     return ()
 
 
-KUBERNETES = BackendCommands(
+KUBERNETES_COMMANDS = BackendCommands(
     render=_render,
     explain=_explain,
     check=lambda _job, _document, _config: None,

@@ -46,7 +46,9 @@ def render_text(job: Job, archive: bytes, config: OperatorConfig | None = None) 
     try:
         applied_job = resolve_procs_per_node(simulate_apply(apply_config(job, config)))
     except InvalidResource as invalid:
-        return f"{job_text}---\n" + "".join(f"# not for a cluster yet: {problem}\n" for problem in invalid.problems)
+        return f"{job_text}---\n" + "".join(
+            f"# a cluster can't run this job yet: {problem}\n" for problem in invalid.problems
+        )
     plan = render_plan(applied_job, PLACEHOLDERS.collector_url, "CERTIFICATE")
     pod_settings = replace(PLACEHOLDERS, agent_config_map=build_agent_name(archive))
     parts = [

@@ -24,12 +24,12 @@ def _explain(job: Job, _: int, config: OperatorConfig | None) -> Sequence[Explan
     try:
         result = explain_training_request(job, build_request(job, choose_region_or_default(job, config)))
     except InvalidResource as invalid:
-        raise BadInput(f"not for SageMaker yet: {'; '.join(map(str, invalid.problems))}") from None
+        raise BadInput(f"SageMaker can't run this job yet: {'; '.join(map(str, invalid.problems))}") from None
     sys.stderr.writelines(f"{warning}\n" for warning in make_training_warnings(job))
     return result
 
 
-SAGEMAKER = BackendCommands(
+SAGEMAKER_COMMANDS = BackendCommands(
     render=lambda job, options, config: format_request(job, options.region, options.account, config),
     explain=_explain,
     check=check_request,

@@ -60,7 +60,7 @@ def _check(document: Document, config: OperatorConfig | None, *, is_only_documen
         return _INVALID
     typer.echo(f"{document.source}: {job.metadata.name} is valid")
     for problem in get_commands(job).find_problems(job, config):
-        typer.echo(f"{document.source}: not for a cluster yet: {problem}", err=True)
+        typer.echo(f"{document.source}: a cluster can't run this job yet: {problem}", err=True)
     for note in get_commands(job).make_warnings(job):
         typer.echo(f"{document.source}: {note}", err=True)
     return 0

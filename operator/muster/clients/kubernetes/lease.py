@@ -32,7 +32,8 @@ REQUEST_SECONDS = 5.0
 """The timeout of a read or a renewal. It is short, so that there is time for another attempt."""
 
 RELEASE_SECONDS = 2.0
-"""The timeout of the Lease's release. It is short, because a restart waits for the end of the process."""
+"""The timeout of the Lease's release. It is short, because the next process starts only
+after this one has ended."""
 
 _log = logging.getLogger(__name__)
 
@@ -52,8 +53,8 @@ class LeaderElector:
     The leader term is the Lease's `leaseTransitions`. It increases with every acquisition, even after the Lease was
     deleted (see `compute_next_leader_term`).
 
-    `on_change` is called after each response of the API server. `is_healthy` is called before the Lease is taken or
-    renewed: an unhealthy process lets it expire.
+    `on_change` is called after each response of the API server, and when the Lease is lost. `is_healthy` is called
+    before the Lease is acquired or renewed: an unhealthy process lets it expire.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class LeaderElector:
         is_healthy: Callable[[], bool] = always_true,
     ) -> None:
         self.held_until = float("-inf")
-        """The time before which no other process acquires the Lease, in monotonic seconds."""
+        """Until this time, in monotonic seconds, no other process can acquire the Lease."""
         self._client = client
         self._namespace = namespace
         self._name = name
@@ -119,12 +120,12 @@ class LeaderElector:
                     requested_at = time.monotonic()
                     step = choose_next_step(self._record, self._observed_at, requested_at, self._identity)
                     if step is not Step.WAIT and self._is_healthy():
-                        return await self._take(step), requested_at
+                        return await self._create_or_replace(step), requested_at
             except (ApiError, TimeoutError) as error:
                 _log.warning("%s could not read or acquire the Lease: %s", self._identity, _describe_error(error))
             await asyncio.sleep(CANDIDATE_POLL_SECONDS)
 
-    async def _take(self, step: Step) -> int:
+    async def _create_or_replace(self, step: Step) -> int:
         now = self._clock()
         leader_term = compute_next_leader_term(self._record, self._highest_term, now)
         lease = make_acquired_lease(self._record, self._name, self._identity, leader_term, now)
@@ -148,7 +149,7 @@ class LeaderElector:
                 continue
             try:
                 async with asyncio.timeout(min(REQUEST_SECONDS, remaining)):
-                    await self._change(leader_term, make_renewed_lease)
+                    await self._update_own_lease(leader_term, make_renewed_lease)
                 renewed_at, delay = requested_at, RENEW_SECONDS
                 self._set_held_since(renewed_at)
             except _LeaseLost:
@@ -168,24 +169,25 @@ class LeaderElector:
             async with asyncio.timeout(RELEASE_SECONDS):
                 # This process may have been suspended since its last renewal, so another process may hold the Lease.
                 await self._read()
-                await self._change(leader_term, make_released_lease)
+                await self._update_own_lease(leader_term, make_released_lease)
         except _LeaseLost:
             return
         except (ApiError, TimeoutError) as error:
             _log.warning("%s could not release the Lease: %s", self._identity, _describe_error(error))
 
-    async def _change(self, leader_term: int, change: Callable[[LeaseRecord, float], Object]) -> None:
-        """Replace the Lease while it has this term. Raises `_LeaseLost`, ApiError."""
+    async def _update_own_lease(self, leader_term: int, change: Callable[[LeaseRecord, float], Object]) -> None:
+        """Apply `change` to the Lease, if this process still holds it with this term. Raises `_LeaseLost`, ApiError."""
         try:
-            await self._replace(change(self._own_record(leader_term), self._clock()))
+            await self._replace(change(self._require_own_record(leader_term), self._clock()))
         except ApiError as error:
             if not (error.is_conflict or error.is_not_found):
                 raise
-            # Another process holds the Lease, or a label or an earlier request of this process has changed it.
+            # The Lease has a new version: another process has acquired it, someone has changed a label, or an earlier
+            # request of this process has succeeded although its response was lost.
             await self._read()
-            await self._replace(change(self._own_record(leader_term), self._clock()))
+            await self._replace(change(self._require_own_record(leader_term), self._clock()))
 
-    def _own_record(self, leader_term: int) -> LeaseRecord:
+    def _require_own_record(self, leader_term: int) -> LeaseRecord:
         current = self._record
         if current is None or (current.holder, current.transitions) != (self._identity, leader_term):
             raise _LeaseLost

@@ -39,7 +39,7 @@ class ObjectVersions:
             del self._objects[identity]
             return (change,)
         if is_identity_only(change.object):
-            # Only the identity was parsed, so a later change can't be compared.
+            # Only the identity was parsed. Forget the object: its later changes can't be compared with this one.
             self._objects.pop(identity, None)
             return () if previous is None else (Change("MODIFIED", change.object),)
         self._objects[identity] = version

@@ -10,12 +10,10 @@ from muster.collector.server.refusal import RefusalReason
 MAX_SOURCES = 1_000
 """The maximum number of pods and addresses that are counted separately between two log lines."""
 
-LOGGED_SOURCES = 3
-"""The number of sources in a log line, which are those with the most refusals."""
+MAX_LOGGED_SOURCES = 3
+"""The maximum number of sources in a log line: those with the most refusals."""
 
-LOG_SECONDS = 60.0
-"""The interval of log lines."""
-
+LOG_INTERVAL_SECONDS = 60.0
 OTHERS = "others"
 
 _log = logging.getLogger(__name__)
@@ -38,21 +36,21 @@ class RefusalCounter:
         is_known = source in self._sources or len(self._sources) < MAX_SOURCES
         self._sources[source if is_known else OTHERS] += 1
 
-    def summarize(self) -> str | None:
-        """Return one line about the refusals since the last call; None without refusals."""
+    def take_summary(self) -> str | None:
+        """Return one line about the refusals since the last call; None without refusals. The next call starts anew."""
         if not self._recent:
             return None
         reasons = ", ".join(f"{reason} {number}" for reason, number in self._recent.most_common())
-        sources = ", ".join(f"{source} {number}" for source, number in self._sources.most_common(LOGGED_SOURCES))
+        sources = ", ".join(f"{source} {number}" for source, number in self._sources.most_common(MAX_LOGGED_SOURCES))
         self._recent.clear()
         self._sources.clear()
         return f"{reasons}; most from {sources}"
 
 
-async def log_refusals(refusals: RefusalCounter, seconds: float = LOG_SECONDS) -> None:
+async def log_refusals(refusals: RefusalCounter, interval: float = LOG_INTERVAL_SECONDS) -> None:
     """Log a line in each interval that has refusals, until cancelled."""
     while True:
-        await asyncio.sleep(seconds)
-        line = refusals.summarize()
+        await asyncio.sleep(interval)
+        line = refusals.take_summary()
         if line is not None:
-            _log.warning("the collector refused requests in the last %.0f s: %s", seconds, line)
+            _log.warning("the collector refused requests in the last %.0f s: %s", interval, line)

@@ -18,6 +18,7 @@ MAX_CONNECTIONS = 32
 """The maximum number of connections. An API server opens one or two. A TLS handshake needs up to 300 KiB."""
 
 HANDSHAKE_SECONDS = 3.0
+"""The timeout of a TLS handshake."""
 
 ACCEPT_RETRY_SECONDS = 0.1
 """The delay after the process ran out of file descriptors."""
@@ -52,16 +53,16 @@ class AcceptedConnection:
 
 @dataclass
 class WebhookConnections:
-    """Accepts connections on `listening_socket`. Each handshake uses the newest `context`."""
+    """Accepts connections on `listening_socket`. Each handshake uses the context that `get_context` returns."""
 
     listening_socket: socket.socket
-    context: Callable[[], ssl.SSLContext]
+    get_context: Callable[[], ssl.SSLContext]
     make_protocol: Callable[[AcceptedConnection], asyncio.Protocol]
     # an ordered set: the oldest connection is first
-    _clients: dict[AcceptedConnection, None] = field(default_factory=dict)
+    _connections: dict[AcceptedConnection, None] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self._clients)
+        return len(self._connections)
 
     async def run(self) -> None:
         """Accept connections until cancelled, and then close all of them."""
@@ -69,46 +70,46 @@ class WebhookConnections:
         try:
             while True:
                 try:
-                    connection, address = await loop.sock_accept(self.listening_socket)
+                    accepted_socket, address = await loop.sock_accept(self.listening_socket)
                 except OSError:
                     await asyncio.sleep(ACCEPT_RETRY_SECONDS)
                     continue
-                self._add(connection, str(address[0]))
+                self._add(accepted_socket, str(address[0]))
                 # while the kernel's queue has connections, sock_accept returns without waiting: let other tasks run
                 await asyncio.sleep(0)
         finally:
-            for client in list(self._clients):
-                client.close()
-            self._clients.clear()
+            for connection in list(self._connections):
+                connection.close()
+            self._connections.clear()
 
-    def remove(self, client: AcceptedConnection) -> None:
+    def remove(self, connection: AcceptedConnection) -> None:
         """Remove a closed connection. May be called twice."""
-        self._clients.pop(client, None)
+        self._connections.pop(connection, None)
 
-    def _add(self, connection: socket.socket, address: str) -> None:
-        if len(self._clients) >= MAX_CONNECTIONS:
-            busiest = Counter(client.address for client in self._clients).most_common(1)[0][0]
-            oldest = next(client for client in self._clients if client.address == busiest)
+    def _add(self, accepted_socket: socket.socket, address: str) -> None:
+        if len(self._connections) >= MAX_CONNECTIONS:
+            busiest = Counter(connection.address for connection in self._connections).most_common(1)[0][0]
+            oldest = next(connection for connection in self._connections if connection.address == busiest)
             self.remove(oldest)
             oldest.close()
-        client = AcceptedConnection(address)
-        self._clients[client] = None
-        client.handshake = asyncio.create_task(self._handshake(client, connection))
+        connection = AcceptedConnection(address)
+        self._connections[connection] = None
+        connection.handshake = asyncio.create_task(self._handshake(connection, accepted_socket))
 
-    async def _handshake(self, client: AcceptedConnection, connection: socket.socket) -> None:
+    async def _handshake(self, connection: AcceptedConnection, accepted_socket: socket.socket) -> None:
         try:
             transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: self.make_protocol(client),
-                connection,
-                ssl=self.context(),
+                lambda: self.make_protocol(connection),
+                accepted_socket,
+                ssl=self.get_context(),
                 ssl_handshake_timeout=HANDSHAKE_SECONDS,
                 ssl_shutdown_timeout=1.0,
             )
-            client.transport = transport
+            connection.transport = transport
         except OSError:
             # the client doesn't use TLS, doesn't trust the certificate, or has disconnected
-            self.remove(client)
+            self.remove(connection)
         except asyncio.CancelledError:
             with contextlib.suppress(OSError):
-                connection.close()
+                accepted_socket.close()
             raise

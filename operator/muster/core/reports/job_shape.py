@@ -6,14 +6,14 @@ from muster.api.spec.job import Job
 from muster.api.timestamps import parse_timestamp
 from muster.core.members import has_fixed_members
 from muster.core.reports.check import JobShape
-from muster.core.world import count_nodes_with_spares, get_procs_per_node
+from muster.core.world import count_nodes_and_spares, get_procs_per_node
 
 
 def make_job_shape(job: Job, namespace: str) -> JobShape:
     """Return the shape of a job of this Kubernetes namespace."""
     return JobShape(
         job.metadata.uid,
-        count_nodes_with_spares(job),
+        count_nodes_and_spares(job),
         get_procs_per_node(job),
         parse_timestamp(job.metadata.creation_timestamp),
         namespace,

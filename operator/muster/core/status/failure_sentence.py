@@ -24,7 +24,7 @@ from muster.core.status.views import (
     UNKNOWN,
     RankView,
 )
-from muster.core.world import compute_world_size, count_rank_nodes, get_procs_per_node, is_mpi
+from muster.core.world import compute_world_size, count_nodes_with_ranks, get_procs_per_node, is_mpi
 from muster_worker.contract.schema import MAX_ACTIVITY_CHARS, EndReason
 
 MAX_ACTIVITIES = 3
@@ -90,7 +90,7 @@ def describe_other_ranks(views: tuple[RankView, ...], noun: str = "other") -> st
 
 def describe_requested_world(job: Job) -> str:
     """Describe the requested world: "The job asked for 4 ranks (2 nodes x 2)"."""
-    nodes = pluralize(count_rank_nodes(job), "node")
+    nodes = pluralize(count_nodes_with_ranks(job), "node")
     return f"The job asked for {pluralize(compute_world_size(job), 'rank')} ({nodes} x {get_procs_per_node(job)})"
 
 

@@ -29,7 +29,7 @@ from muster.core.outcome import DEADLINE_EXCEEDED, Verdict
 from muster.core.restarts import PLANNED_RESTARTS
 from muster.core.status.attempt_steps import AttemptSteps, find_attempt_steps
 from muster.core.status.views import StatusInput
-from muster.core.world import count_rank_nodes, get_procs_per_node
+from muster.core.world import count_nodes_with_ranks, get_procs_per_node
 
 PRODUCTIVE: Final = "Productive"
 
@@ -94,7 +94,7 @@ def _parse_time(text: str | None) -> float | None:
 def _find_devices(status_input: StatusInput) -> _Devices:
     """Return the devices on the scheduled nodes. If a node has no devices, the ranks count as devices."""
     job = status_input.job
-    scheduled_nodes = [node for node in status_input.facts.nodes[: count_rank_nodes(job)] if _holds_devices(node)]
+    scheduled_nodes = [node for node in status_input.facts.nodes[: count_nodes_with_ranks(job)] if _holds_devices(node)]
     requested = [node.process.devices for node in scheduled_nodes if node.process.devices is not None]
     names = {devices.name for devices in requested}
     spares = [node for node in status_input.facts.non_members if _holds_devices(node)] if job.spec.spares else []

@@ -21,7 +21,7 @@ from muster.core.training_job.ends import classify_training_failure
 from muster.core.training_job.facts import COMPLETED, TrainingFacts, TrainingJob
 from muster.core.training_job.hosts import list_node_names
 from muster.core.training_job.problems import add_job_problems
-from muster.core.world import count_rank_nodes, get_procs_per_node
+from muster.core.world import count_nodes_with_ranks, get_procs_per_node
 from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
 
 
@@ -97,7 +97,7 @@ def _build_problem(training: TrainingJob) -> Problem:
 
 def _complete_report(job: Job, node: int, training: TrainingJob, agent: AgentFacts | None, attempt: int) -> AgentFacts:
     """Complete the node's last report with the result in SageMaker's description, because all processes have ended."""
-    procs = get_procs_per_node(job) if node < count_rank_nodes(job) else 0
+    procs = get_procs_per_node(job) if node < count_nodes_with_ranks(job) else 0
     at = training.ended_at if training.ended_at is not None else training.created_at
     ranks_by_number = {rank.report.rank: rank for rank in (agent.ranks if agent is not None else ())}
     for local in range(procs):

@@ -15,7 +15,7 @@ from muster.render.kubernetes.fields import find_job_field
 
 POD_SECURITY = "PodSecurity"
 ADMISSION_REFUSED = "AdmissionRefused"
-INVALID_POD = "InvalidPod"
+INVALID_OBJECT = "InvalidObject"
 NAME_TAKEN = "NameTaken"
 NAMESPACE_TERMINATING = "NamespaceTerminating"
 FORBIDDEN = "Forbidden"
@@ -28,9 +28,9 @@ _MAX_READ_CHARS = 16 * 1024
 _MAX_READ_CAUSES = 50
 """The limits for reading an error, because the API server quotes all invalid parts of a pod."""
 
-_SUBJECT = re.compile(r'^[\w.]+ "[^"]*" is (?:forbidden|invalid): ')
+_ERROR_PREFIX = re.compile(r'^[\w.]+ "[^"]*" is (?:forbidden|invalid): ')
 _QUOTA = ("exceeded quota: ", ", requested: ", ", used: ", ", limited: ")
-_UNSPECIFIED = re.compile(r"failed quota: ([^:]+): must specify (.+)$")
+_QUOTA_NEEDS_FIELDS = re.compile(r"failed quota: ([^:]+): must specify (.+)$")
 _WEBHOOK = re.compile(r'admission webhook "([^"]+)" denied the request(?:: |$)')
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '[^']*' denied request: ")
 _WEBHOOK_DOWN = re.compile(r'failed calling webhook "([^"]+)": (.+)', re.DOTALL)
@@ -54,12 +54,12 @@ def read_refusal(error: ApiError, body: Object, job: Job) -> Refusal | None:
     """
     causes, unread_count = error.causes[:_MAX_READ_CAUSES], len(error.causes[_MAX_READ_CAUSES:])
     error = ApiError(error.status, error.reason, error.message[:_MAX_READ_CHARS], causes=causes)
-    for problem in (check(error, job) for check in _TEMPORARY_REFUSALS):
+    for problem in (check(error, job) for check in _REFUSAL_CHECKS):
         if problem is not None:
             return Refusal(problem)
     if error.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.REQUEST_ENTITY_TOO_LARGE):
-        return Refusal(Problem(INVALID_POD, _describe_invalid_fields(error, unread_count, body, job)), is_final=True)
-    # LimitRanges, priority classes and other admission plug-ins refuse it. A change of the cluster may help.
+        return Refusal(Problem(INVALID_OBJECT, _describe_invalid_fields(error, unread_count, body, job)), is_final=True)
+    # An admission plug-in has refused the object, such as that for LimitRanges. A change of the cluster may help.
     if error.status == HTTPStatus.FORBIDDEN:
         return Refusal(Problem(ADMISSION_REFUSED, f"the cluster refuses it: {_get_error_text(error)}"))
     return None
@@ -77,7 +77,7 @@ def _check_quota(error: ApiError, _: Job) -> Problem | None:
         name, requested, used, limited = (quote(part, 120) for part in result)
         message = f"quota {name} is exceeded: asked for {requested}, used {used}, limit {limited}"
         return Problem(QUOTA_EXCEEDED, message, f"quota {name} has no room for {_list_resource_names(requested)}")
-    unspecified = _UNSPECIFIED.search(error.message)
+    unspecified = _QUOTA_NEEDS_FIELDS.search(error.message)
     if unspecified is not None and error.status == HTTPStatus.FORBIDDEN:
         name, fields = (quote(group, 120) for group in unspecified.groups())
         return Problem(QUOTA_EXCEEDED, f"quota {name} requires every container to set {fields}: set spec.resources")
@@ -126,9 +126,9 @@ def _check_admission(error: ApiError, _: Job) -> Problem | None:
 
 
 def _check_terminating_namespace(error: ApiError, job: Job) -> Problem | None:
-    causes = any(cause.message.endswith("is being terminated") for cause in error.causes)
+    has_terminating_cause = any(cause.message.endswith("is being terminated") for cause in error.causes)
     is_gone = error.is_not_found and error.message.startswith("namespaces ")
-    if not is_gone and not causes and "because it is being terminated" not in error.message:
+    if not is_gone and not has_terminating_cause and "because it is being terminated" not in error.message:
         return None
     return Problem(NAMESPACE_TERMINATING, f"namespace {job.metadata.namespace} is being deleted")
 
@@ -149,7 +149,7 @@ def _check_permission(error: ApiError, job: Job) -> Problem | None:
     return Problem(FORBIDDEN, f"{message}: the cluster's administrator has to allow it")
 
 
-_TEMPORARY_REFUSALS = (
+_REFUSAL_CHECKS = (
     # Webhooks and policies choose their own HTTP status, which may be that of an invalid object.
     _check_admission,
     _check_terminating_namespace,
@@ -174,12 +174,13 @@ def _describe_invalid_fields(error: ApiError, unread_count: int, body: Object, j
     ]
     if not invalid_fields:
         reason = _get_error_text(error).rpartition("cannot be handled as a Pod: ")[2]
-        return f"the API server can't read the pod: {quote(reason)}"
-    invalid_fields = list(dict.fromkeys(invalid_fields))  # several containers may get the same field of the job
+        return f"the API server can't read the object: {quote(reason)}"
+    # Fields of several containers may come from the same field of the job.
+    invalid_fields = list(dict.fromkeys(invalid_fields))
     unread_count += len(invalid_fields) - _MAX_FIELDS
     shown = [quote(text) for text in invalid_fields[:_MAX_FIELDS]]
     return "; ".join([*shown, f"and {unread_count} more"] if unread_count > 0 else shown)
 
 
 def _get_error_text(error: ApiError) -> str:
-    return quote(_SUBJECT.sub("", error.message), _MAX_CHARS)
+    return quote(_ERROR_PREFIX.sub("", error.message), _MAX_CHARS)

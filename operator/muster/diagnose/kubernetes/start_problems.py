@@ -11,7 +11,13 @@ from muster.core.problem import Problem
 from muster.diagnose.kubernetes.quoting import find_innermost_error, quote
 from muster.objects.kubernetes.containers import Container, Running, Terminated, Waiting
 from muster.objects.kubernetes.pods import PodView
-from muster.objects.kubernetes.warnings import ATTACH, MOUNT, SANDBOX, PodWarning, find_latest_message
+from muster.objects.kubernetes.warnings import (
+    ATTACH_REASONS,
+    MOUNT_REASONS,
+    SANDBOX_REASONS,
+    PodWarning,
+    find_latest_message,
+)
 from muster.render.kubernetes import own_python, storage
 from muster_worker.contract.schema import UNUSABLE_PYTHON
 
@@ -97,7 +103,7 @@ def find_missing_config(pod: PodView, warnings: tuple[PodWarning, ...]) -> Probl
         missing = _find_missing(pod, waiting.message) if waiting.reason == "CreateContainerConfigError" else None
         if missing is not None:
             return _build_missing_problem(missing, f"container {container.name} reads a variable from it")
-    message = find_latest_message(warnings, MOUNT) if not _has_sandbox(pod) else ""
+    message = find_latest_message(warnings, MOUNT_REASONS) if not _has_sandbox(pod) else ""
     missing = _find_missing(pod, message)
     return None if missing is None else _build_missing_problem(missing, f"volume {_find_volume(message)} contains it")
 
@@ -120,7 +126,7 @@ def _find_missing(pod: PodView, message: str) -> str | None:
 
 def find_mount_failure(pod: PodView, warnings: tuple[PodWarning, ...]) -> Problem | None:
     """Return the problem that a volume can't be attached or mounted."""
-    message = find_latest_message(warnings, (*MOUNT, *ATTACH))
+    message = find_latest_message(warnings, (*MOUNT_REASONS, *ATTACH_REASONS))
     if not message or _has_sandbox(pod):
         return None
     # In the message, the output of a mount program follows its command line.
@@ -132,7 +138,7 @@ def find_mount_failure(pod: PodView, warnings: tuple[PodWarning, ...]) -> Proble
 
 def find_sandbox_failure(pod: PodView, warnings: tuple[PodWarning, ...]) -> Problem | None:
     """Return the problem that the kubelet can't set up the pod's network or sandbox."""
-    message = find_latest_message(warnings, SANDBOX)
+    message = find_latest_message(warnings, SANDBOX_REASONS)
     if not message or _has_sandbox(pod):
         return None
     return Problem(SANDBOX_FAILED, f"{pod.kube_node} can't set up the pod: {find_innermost_error(message)}")

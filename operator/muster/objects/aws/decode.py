@@ -18,7 +18,7 @@ Fields: TypeAlias = Mapping[str, object]
 
 
 def decode_summary(fields: Fields) -> TrainingJobSummary:
-    """Convert a TrainingJobSummary. Raises Unavailable if the response isn't SageMaker's."""
+    """Convert a TrainingJobSummary. Raises Unavailable if a required time is missing."""
     return TrainingJobSummary(
         name=read_text(fields, "TrainingJobName"),
         arn=read_text(fields, "TrainingJobArn"),
@@ -30,7 +30,7 @@ def decode_summary(fields: Fields) -> TrainingJobSummary:
 
 
 def decode_description(fields: Fields) -> TrainingJobDescription:
-    """Convert a DescribeTrainingJobResponse. Raises Unavailable if the response isn't SageMaker's."""
+    """Convert a DescribeTrainingJobResponse. Raises Unavailable if a required time is missing."""
     resources = _read_mapping(fields, "ResourceConfig")
     return TrainingJobDescription(
         **vars(decode_summary(fields)),
@@ -108,7 +108,7 @@ def _read_time(fields: Fields, key: str) -> datetime | None:
 def _read_required_time(fields: Fields, key: str) -> datetime:
     value = _read_time(fields, key)
     if value is None:
-        raise Unavailable(f"The response about a training job has no {key}: it is not SageMaker's.")
+        raise Unavailable(f"The response about a training job has no {key}, so it does not come from SageMaker.")
     return value
 
 

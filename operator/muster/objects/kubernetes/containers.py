@@ -53,7 +53,7 @@ ContainerState: TypeAlias = Waiting | Running | Terminated
 
 @dataclass(frozen=True)
 class Container:
-    """A container of a pod: its spec and its state. `last_termination` is its end before the last restart.
+    """A container of a pod: its spec and its state. `last_termination` is how its previous run ended.
 
     `memory_limit` is the quantity in the spec, or "". `devices` are the accelerators in its limits.
     """
@@ -68,13 +68,13 @@ class Container:
 
     @property
     def text_length(self) -> int:
-        """The total length of the texts that may be long."""
-        ends = (self.state, self.last_termination)
-        return len(self.image) + sum(len(end.message) for end in ends if isinstance(end, Waiting | Terminated))
+        """The total length of the image's name and of the states' messages."""
+        states = (self.state, self.last_termination)
+        return len(self.image) + sum(len(state.message) for state in states if isinstance(state, Waiting | Terminated))
 
 
 def read_containers(specs: JSON, statuses: JSON) -> tuple[Container, ...]:
-    """Parse the containers of `spec` with their states in `status`."""
+    """Parse a pod's containers. `specs` are their specs, `statuses` their statuses."""
     statuses_by_name = {read_string(status.get("name")): status for status in read_mappings(statuses)}
     # `trainer` comes first. The sort is stable, so the other containers keep their order.
     result = sorted(read_mappings(specs), key=lambda spec: spec.get("name") != TRAINER_CONTAINER)[:MAX_CONTAINERS]
@@ -86,8 +86,8 @@ def read_truncated_text(value: JSON, max_chars: int = MAX_TEXT_CHARS) -> str:
     return read_string(value)[:max_chars]
 
 
-def parse_unix_seconds(value: JSON) -> float | None:
-    """Return a time of the API server in Unix seconds; None for Go's zero time."""
+def parse_optional_timestamp(value: JSON) -> float | None:
+    """Convert a timestamp of the API to Unix seconds; None for Go's zero time and for other values."""
     if not isinstance(value, str):
         return None
     try:
@@ -121,10 +121,10 @@ def _read_state(state: Object) -> ContainerState:
             reason=read_truncated_text(ended.get("reason")),
             message=read_truncated_text(ended.get("message"), MAX_TERMINATION_MESSAGE_CHARS),
             signal=read_integer(ended.get("signal")) or None,
-            started_at=parse_unix_seconds(ended.get("startedAt")),
-            finished_at=parse_unix_seconds(ended.get("finishedAt")),
+            started_at=parse_optional_timestamp(ended.get("startedAt")),
+            finished_at=parse_optional_timestamp(ended.get("finishedAt")),
         )
     if "running" in state:
-        return Running(parse_unix_seconds(read_mapping(state.get("running")).get("startedAt")))
+        return Running(parse_optional_timestamp(read_mapping(state.get("running")).get("startedAt")))
     waiting = read_mapping(state.get("waiting"))
     return Waiting(read_truncated_text(waiting.get("reason")), read_truncated_text(waiting.get("message")))

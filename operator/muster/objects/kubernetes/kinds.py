@@ -15,11 +15,13 @@ Object = Mapping[str, JSON]
 class ParseOptions:
     """Which parts of an object muster parses.
 
-    `metadata` and `parts` are the fields to keep (None: all but managedFields). Fields in `text_fields` stay JSON text.
-    `max_bytes` limits the text of fields, by path. `annotations` are the names of the annotations to keep (None: all),
-    each with the number of characters to keep. If the object's text lacks `required_text`, keep only its identity.
-    Objects of at most `whole_bytes` bytes are parsed as a whole, six times faster than part by part. Use it only if
-    muster reads known fields of the object and never recurses, because all parts may be deep.
+    `metadata` are the fields of the metadata to keep (None: all but managedFields), `parts` the other top-level fields
+    to keep (None: all). Fields in `text_fields` stay JSON text. `max_bytes` limits the text of fields, by path.
+    `annotations` are the names of the annotations to keep (None: all), each with the number of characters to keep. If
+    the object's text lacks `required_text`, keep only its identity.
+
+    Objects of at most `whole_bytes` bytes are parsed as a whole, six times faster than part by part. Then all parts may
+    be nested deeply. So set `whole_bytes` only for kinds whose objects muster never walks recursively.
     """
 
     metadata: frozenset[str] | None = None

@@ -13,7 +13,7 @@ from muster.api.spec.limits import MAX_NODES_WITH_SPARES
 from muster.objects.kubernetes.containers import (
     Container,
     Waiting,
-    parse_unix_seconds,
+    parse_optional_timestamp,
     read_containers,
     read_truncated_text,
 )
@@ -195,13 +195,13 @@ def _read_condition(source: Object) -> Condition:
         is_true=source.get("status") == "True",
         reason=read_truncated_text(source.get("reason")),
         message=read_truncated_text(source.get("message")),
-        at=parse_unix_seconds(source.get("lastTransitionTime")),
+        at=parse_optional_timestamp(source.get("lastTransitionTime")),
     )
 
 
 def _read_deletion_time(metadata: Object) -> float | None:
     # deletionTimestamp is the end of the grace period.
-    at = parse_unix_seconds(metadata.get("deletionTimestamp"))
+    at = parse_optional_timestamp(metadata.get("deletionTimestamp"))
     return None if at is None else at - (read_integer(metadata.get("deletionGracePeriodSeconds")) or 0)
 
 

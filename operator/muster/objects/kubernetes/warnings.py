@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from muster.api.json_fields import read_mapping, read_string
 from muster.objects.kubernetes.kinds import EVENTS, Object, ParseOptions
 
-MOUNT = ("FailedMount", "FailedMapVolume")
-ATTACH = ("FailedAttachVolume",)
-SANDBOX = ("FailedCreatePodSandBox", "NetworkNotReady")
+MOUNT_REASONS = ("FailedMount", "FailedMapVolume")
+ATTACH_REASONS = ("FailedAttachVolume",)
+SANDBOX_REASONS = ("FailedCreatePodSandBox", "NetworkNotReady")
 _CACHE_NOT_SYNCED = re.compile(r"failed to sync \w+ cache: timed out")
 
-INFORMATIVE_REASONS = (*MOUNT, *ATTACH, *SANDBOX)
+INFORMATIVE_REASONS = (*MOUNT_REASONS, *ATTACH_REASONS, *SANDBOX_REASONS)
 """The reasons of Events that contain more than the pod's status."""
 
 

@@ -8,7 +8,7 @@ from muster.api.spec.job import Job
 from muster.api.spec.node_pool import NamedPool
 from muster.api.status.status import Status
 from muster.core.member_text import parse_members
-from muster.core.world import count_nodes_with_spares
+from muster.core.world import count_nodes_and_spares
 from muster.render.kubernetes.devices import resolve_procs_per_node
 
 
@@ -23,7 +23,7 @@ def apply_defaults(job: Job, status: Status, pools: Sequence[NamedPool]) -> Job:
 
 
 def _keep_world_size(job: Job, status: Status) -> Job:
-    members = None if status.members is None else parse_members(status.members, count_nodes_with_spares(job))
+    members = None if status.members is None else parse_members(status.members, count_nodes_and_spares(job))
     nodes = job.spec.nodes if members is None else len(members)
     if job.spec.procs_per_node != "Auto" or status.ranks is None or status.ranks.world < nodes:
         return job

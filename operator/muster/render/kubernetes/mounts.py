@@ -20,8 +20,11 @@ _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a path inside the pod
 _TEMPORARY = "/tmp"  # noqa: S108 - a path inside the pod
 
 
-def make_folder_patches(job: Job, user_fields: Fields) -> tuple[PodPatch, ...]:
-    """Return the volumes and mounts of a pod with the user's fields `user_fields`. Raises `NotRenderable`."""
+def make_volume_patches(job: Job, user_fields: Fields) -> tuple[PodPatch, ...]:
+    """Return the volumes and mounts that muster adds to a pod. Raises `NotRenderable`.
+
+    `user_fields` are the pod fields that the job sets.
+    """
     requested_patches = (*_make_requested_patches(job), *storage.make_storage_folder_patches(job))
     user_paths = _get_mount_paths(user_fields)
     unique_user_paths = frozenset(user_paths)
@@ -53,7 +56,7 @@ def _make_requested_patches(job: Job) -> tuple[PodPatch, ...]:
         if channel.volume is None:
             continue
         # The folder must exist: otherwise the kubelet would create an empty data set.
-        volume = _make_volume_source(channel.volume, missing="Directory")
+        volume = _make_volume_source(channel.volume, host_path_type="Directory")
         mounts: list[Fields] = [{"mountPath": get_channel_folder(channel.name), "readOnly": True}]
         patches.append(
             _make_mount_patch(
@@ -61,7 +64,7 @@ def _make_requested_patches(job: Job) -> tuple[PodPatch, ...]:
             )
         )
     if spec.checkpoint is not None and spec.checkpoint.volume is not None:
-        volume = _make_volume_source(spec.checkpoint.volume, missing="DirectoryOrCreate")
+        volume = _make_volume_source(spec.checkpoint.volume, host_path_type="DirectoryOrCreate")
         mounts = [{"mountPath": CHECKPOINTS}]
         patches.append(
             _make_mount_patch(
@@ -69,7 +72,7 @@ def _make_requested_patches(job: Job) -> tuple[PodPatch, ...]:
             )
         )
     if spec.output is not None and spec.output.volume is not None:
-        volume = _make_volume_source(spec.output.volume, missing="DirectoryOrCreate")
+        volume = _make_volume_source(spec.output.volume, host_path_type="DirectoryOrCreate")
         mounts = [{"mountPath": f"{ROOT}/{name}", "subPath": f"{job.metadata.name}/{name}"} for name in RESULTS]
         patches.append(
             _make_mount_patch("muster-output", volume, mounts, "spec.output.volume", "results outlive the pod")
@@ -77,10 +80,10 @@ def _make_requested_patches(job: Job) -> tuple[PodPatch, ...]:
     return tuple(patches)
 
 
-def _make_volume_source(volume: Volume, missing: str) -> Fields:
+def _make_volume_source(volume: Volume, host_path_type: str) -> Fields:
     fields: Fields = volume.model_dump(mode="json", by_alias=True, exclude_none=True)
     if "hostPath" in fields:
-        fields["hostPath"] = {**read_mapping(fields["hostPath"]), "type": missing}
+        fields["hostPath"] = {**read_mapping(fields["hostPath"]), "type": host_path_type}
     return fields
 
 

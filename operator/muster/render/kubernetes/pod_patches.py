@@ -16,7 +16,7 @@ from muster.render.kubernetes.hardware import (
     make_toleration_patches,
 )
 from muster.render.kubernetes.merge import Fields
-from muster.render.kubernetes.mounts import make_folder_patches
+from muster.render.kubernetes.mounts import make_volume_patches
 from muster.render.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
 from muster.render.kubernetes.own_python import make_python_container_patches
 from muster.render.kubernetes.placement import make_avoidance_patches, make_node_pool_patches, make_placement_patches
@@ -57,7 +57,7 @@ def make_pod_patches(
         )
     without_containers = (
         *make_default_patches(user_fields),
-        *make_folder_patches(job, user_fields),
+        *make_volume_patches(job, user_fields),
         *_make_machine_patches(job, user_patches, user_fields),
     )
     return PodPatches(

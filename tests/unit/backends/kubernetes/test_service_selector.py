@@ -7,7 +7,7 @@ from aiohttp import web
 
 from fakes.api_client import api_client
 from muster.api.document import JSON
-from muster.backends.kubernetes.children import select_pods
+from muster.backends.kubernetes.children import add_service_selector
 from muster.backends.kubernetes.job_state import JobState
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.clients.kubernetes.client import Change
@@ -58,7 +58,7 @@ async def test_the_service_is_read_once_all_running_pods_have_addresses(
     app.router.add_route("*", "/{path:.*}", answer)
     job_state, index = JobState(), make_index(*statuses)
     async with api_client(app, tmp_path) as client:
-        await select_pods(JOB, job_state, index, client)
-        await select_pods(JOB, job_state, index, client)
+        await add_service_selector(JOB, job_state, index, client)
+        await add_service_selector(JOB, job_state, index, client)
     assert received == requests
     assert job_state.service_has_selector == bool(requests)

@@ -13,7 +13,7 @@ from muster.backends.local.layout import RunLayout, make_folders, run_folder
 from muster.backends.local.processes import MAX_LINE_BYTES, AgentLineReader
 from muster.backends.local.scratch import Scratch
 from muster.cli.run.local_job import resolve_job
-from muster.core.world import count_nodes_with_spares
+from muster.core.world import count_nodes_and_spares
 from support.valid_jobs import make_job
 
 
@@ -61,7 +61,7 @@ def test_auto_means_the_gpus_of_a_node() -> None:
 def test_an_elastic_job_divides_the_gpus_among_the_nodes_that_it_starts() -> None:
     elastic = resolve_job(job(nodes=2, elastic={"minNodes": 1, "maxNodes": 8}, failurePolicy={}), 8)
     assert elastic.spec.procs_per_node == 4
-    assert count_nodes_with_spares(elastic) == 2
+    assert count_nodes_and_spares(elastic) == 2
 
 
 def test_nodes_share_model_output_and_checkpoints(tmp_path: pathlib.Path) -> None:

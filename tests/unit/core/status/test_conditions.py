@@ -164,12 +164,12 @@ def test_the_message_groups_equal_problems_of_nodes(job_facts: JobFacts, message
 
 
 def test_a_refused_pod_makes_accepted_false() -> None:
-    refusal = Problem("InvalidPod", "spec.template.spec.hostname: found x_y; it is no DNS label")
+    refusal = Problem("InvalidObject", "spec.template.spec.hostname: found x_y; it is no DNS label")
 
     status = compute_status(job(), Status(), replace(facts(missing_node(0), missing_node(1)), refusal=refusal), START)
 
-    assert status_and_reason(status, "Accepted") == ("False", "InvalidPod")
-    assert status_and_reason(status, "Stalled") == ("True", "InvalidPod")
+    assert status_and_reason(status, "Accepted") == ("False", "InvalidObject")
+    assert status_and_reason(status, "Stalled") == ("True", "InvalidObject")
     assert (status.phase, status_and_reason(status, "Failed")[0]) == ("Refused", "False")
     # The phase is Refused only while the pods are refused.
     assert compute_status(job(), status, facts(missing_node(0), missing_node(1)), START + 1).phase == "Pending"

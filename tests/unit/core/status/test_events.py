@@ -95,7 +95,12 @@ CASES: Sequence[tuple[list[tuple[Job, JobFacts]], list[EventFields]]] = (
         ],
     ),
     (
-        [(a_job(), replace(facts(missing_node(0)), refusal=Problem("InvalidPod", "no such field: spec.template.x")))],
+        [
+            (
+                a_job(),
+                replace(facts(missing_node(0)), refusal=Problem("InvalidObject", "no such field: spec.template.x")),
+            )
+        ],
         [("Warning", "Refused", "no such field: spec.template.x")],
     ),
     (
@@ -144,7 +149,7 @@ def test_a_refused_resource_gets_another_event_only_for_another_problem() -> Non
 
 
 def test_a_long_message_fits_an_event() -> None:
-    long_refusal = replace(facts(missing_node(0)), refusal=Problem("InvalidPod", "é" * 5000))
+    long_refusal = replace(facts(missing_node(0)), refusal=Problem("InvalidObject", "é" * 5000))
 
     (event,) = events_of((a_job(), long_refusal))
 

@@ -6,7 +6,7 @@ import botocore.session
 import pytest
 from botocore.model import StringShape
 
-from muster.api.spec.sagemaker.distribution import Distribution, Switch
+from muster.api.spec.sagemaker.distribution import Distribution, StrategyWithoutSettings
 from muster.api.spec.sagemaker.resources import InstanceGroup
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.api.status.status import Condition, NodeCounts, Status
@@ -162,7 +162,7 @@ def test_the_world_size_counts_only_the_instance_group_that_runs_the_ranks() -> 
     block = SageMaker(
         region="us-west-2",
         instance_groups=groups,
-        distribution=Distribution(torch_distributed=Switch(), instance_group="train"),
+        distribution=Distribution(torch_distributed=StrategyWithoutSettings(), instance_group="train"),
     )
     a_job = job()
     spec = a_job.spec.model_copy(update={"nodes": 4, "procs_per_node": 8, "sagemaker": block})

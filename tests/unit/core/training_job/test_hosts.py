@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.api.spec.sagemaker.distribution import Distribution, Switch
+from muster.api.spec.sagemaker.distribution import Distribution, StrategyWithoutSettings
 from muster.api.spec.sagemaker.resources import InstanceGroup
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.core.training_job.hosts import list_host_names, list_node_names
@@ -38,7 +38,9 @@ def test_nodes_of_several_instance_groups_have_the_names_of_their_groups(
         InstanceGroup(name="data", instance_type="ml.c5.xlarge", instance_count=1),
     )
     distribution = (
-        Distribution(torch_distributed=Switch(), instance_group=instance_group) if instance_group is not None else None
+        Distribution(torch_distributed=StrategyWithoutSettings(), instance_group=instance_group)
+        if instance_group is not None
+        else None
     )
     block = SageMaker(instance_groups=groups, distribution=distribution)
     spec = job().spec.model_copy(update={"nodes": 3, "sagemaker": block})

@@ -67,7 +67,7 @@ def test_a_missing_pod_was_deleted_or_has_ended() -> None:
 
 
 def test_a_refusal_is_of_one_generation_of_the_resource() -> None:
-    job_state, problem = JobState(), Problem("InvalidPod", "spec.x: unknown field")
+    job_state, problem = JobState(), Problem("InvalidObject", "spec.x: unknown field")
     job_state.record_refusal(4, problem)
     assert (job_state.find_refusal(4), job_state.find_refusal(5)) == (problem, None)
 

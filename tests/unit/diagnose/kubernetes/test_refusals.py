@@ -169,7 +169,7 @@ def test_what_may_pass(error: ApiError, reason: str, words: str) -> None:
             ),
             {},
             (
-                "the API server can't read the pod: json: cannot unmarshal number into Go struct field "
+                "the API server can't read the object: json: cannot unmarshal number into Go struct field "
                 "EnvVar.spec.containers.env.value of type string"
             ),
         ),
@@ -181,7 +181,7 @@ def test_what_may_pass(error: ApiError, reason: str, words: str) -> None:
     ],
 )
 def test_what_only_another_spec_changes(error: ApiError, spec: dict[str, JSON], words: str) -> None:
-    assert _refusal(error, **spec) == Refusal(Problem("InvalidPod", words), is_final=True)
+    assert _refusal(error, **spec) == Refusal(Problem("InvalidObject", words), is_final=True)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from muster.api.document import JSON
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.backends.kubernetes.agent_config_maps import AgentConfigMaps
-from muster.backends.kubernetes.children import QUEUE_NOT_INSTALLED, Children
+from muster.backends.kubernetes.children import QUEUE_NOT_INSTALLED, ChildObjects
 from muster.backends.kubernetes.job_state import JobState
 from muster.backends.kubernetes.pod_creator import PodCreator
 from muster.backends.kubernetes.pod_index import PodIndex
@@ -175,8 +175,8 @@ class Objects(ApiServer):
 GROUP_PATH = "/apis/scheduling.volcano.sh/v1beta1/namespaces/team/podgroups/vit-muster"
 
 
-def children(client: Client) -> Children:
-    return Children(
+def children(client: Client) -> ChildObjects:
+    return ChildObjects(
         client, SETTING, AgentConfigMaps(client, SETTING.agent_config_map, {UID}.__contains__), lambda: "PEM"
     )
 
@@ -185,13 +185,13 @@ async def test_the_group_is_made_and_kept_current(tmp_path: Path) -> None:
     server = Objects(None)
     async with asyncio.timeout(10), served(server, tmp_path) as client:
         job = cluster_job(queue=VOLCANO, procsPerNode=1)
-        assert await children(client).make_pod_group(job) is None
+        assert await children(client).write_pod_group(job) is None
         assert await children(client).make(job) is None
         server.objects[GROUP_PATH]["spec"]["minResources"] = {"cpu": "1"}
-        assert await children(client).make_pod_group(job) is None
+        assert await children(client).write_pod_group(job) is None
         assert server.patches == []
         larger = cluster_job(queue=VOLCANO, procsPerNode=1, nodes=8)
-        assert await children(client).make_pod_group(larger) is None
+        assert await children(client).write_pod_group(larger) is None
         assert server.objects[GROUP_PATH]["spec"] == {
             "minMember": 8,
             "queue": "research",
@@ -214,8 +214,8 @@ async def test_the_group_is_there_before_a_pod_is_even_rehearsed(tmp_path: Path)
 
 async def test_a_missing_queue_is_reported(tmp_path: Path) -> None:
     async with asyncio.timeout(10), served(Objects(None), tmp_path) as client:
-        refusal = await children(client).make_pod_group(cluster_job(queue=COSCHEDULING, procsPerNode=1))
-        assert await children(client).make_pod_group(cluster_job(queue={"kueue": "a"})) is None
+        refusal = await children(client).write_pod_group(cluster_job(queue=COSCHEDULING, procsPerNode=1))
+        assert await children(client).write_pod_group(cluster_job(queue={"kueue": "a"})) is None
     assert refusal is not None
     assert refusal.problem.reason == QUEUE_NOT_INSTALLED
     assert "podgroups.scheduling.x-k8s.io" in refusal.problem.message

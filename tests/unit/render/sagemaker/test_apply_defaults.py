@@ -81,7 +81,7 @@ def test_a_command_once_a_node_of_unlike_groups_is_one_rank_each() -> None:
         "kind": "DistributedTrainingJob",
         "metadata": {"name": "vit"},
     }
-    with pytest.raises(InvalidResource, match=r"procsPerNode: found Auto with gpu, cpu"):
+    with pytest.raises(InvalidResource, match=r"procsPerNode: found Auto with instance groups gpu, cpu"):
         validate(Document({**document, "spec": spec}))
     once = validate(Document({**document, "spec": {**spec, "launcher": {"perNode": {}}}}))
     assert apply_defaults(once, "us-west-2").spec.procs_per_node == 1

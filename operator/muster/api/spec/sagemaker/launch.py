@@ -17,7 +17,7 @@ from muster.api.launchers.mpi import Mpi
 from muster.api.launchers.torchrun import Torchrun
 from muster.api.spec.job import Spec
 from muster.api.spec.sagemaker.block import get_sagemaker_block
-from muster.api.spec.sagemaker.distribution import Distribution, SageMakerMpi, Switch
+from muster.api.spec.sagemaker.distribution import Distribution, SageMakerMpi, StrategyWithoutSettings
 from muster.api.spec.sagemaker.resources import InstanceGroup
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.api.spec.sagemaker.support import (
@@ -179,7 +179,7 @@ def _build_torchrun_distribution(spec: Spec, block: SageMaker) -> Distribution |
     if spec.launcher.chosen_launcher.list_arguments() or find_torchrun_problem(spec, block) is not None:
         return None
     # The toolkit would start a separate torchrun, with its own world, in each group.
-    return Distribution(torch_distributed=Switch()) if len(block.instance_groups) <= 1 else None
+    return Distribution(torch_distributed=StrategyWithoutSettings()) if len(block.instance_groups) <= 1 else None
 
 
 _TOOLKIT_DISTRIBUTIONS: Mapping[type[Launcher], Callable[[Spec, SageMaker], Distribution | None]] = {

@@ -52,7 +52,7 @@ def _check_one_source(spec: Spec) -> Iterator[Violation]:
     for path, volume in _list_volumes(spec):
         sources = _list_volume_sources(volume)
         if len(sources) != 1:
-            yield Violation(path, " and ".join(sources) or "none of them")
+            yield Violation(path, " and ".join(sources) or "none")
 
 
 def _check_read_only_sources(spec: Spec) -> Iterator[Violation]:
@@ -79,12 +79,12 @@ def _check_one_data_source(spec: Spec) -> Iterator[Violation]:
     for index, channel in enumerate(spec.inputs):
         sources = _list_data_sources(channel)
         if len(sources) != 1:
-            yield Violation(("inputs", index), " and ".join(sources) or "none of them")
+            yield Violation(("inputs", index), " and ".join(sources) or "none")
 
 
 def _check_one_output(spec: Spec) -> Iterator[Violation]:
     if spec.output is not None and (spec.output.volume is None) == (spec.output.s3 is None):
-        yield Violation(("output",), "neither of them" if spec.output.s3 is None else "volume and s3")
+        yield Violation(("output",), "none" if spec.output.s3 is None else "volume and s3")
 
 
 def _check_one_checkpoint(spec: Spec) -> Iterator[Violation]:

@@ -58,7 +58,7 @@ ELASTIC_RULES = (
     Rule(
         schema_paths=("spec",),
         rationale="The job could neither start with this number of nodes nor change to it.",
-        message="nodes must be at least elastic.minNodes and at most elastic.maxNodes; change one of them",
+        message="nodes must be at least elastic.minNodes and at most elastic.maxNodes; change nodes or the limits",
         find_violations=_check_limits,
         cel=f"{_NOT_ELASTIC} || self.elastic.minNodes <= self.nodes && self.nodes <= self.elastic.maxNodes",
     ),

@@ -39,7 +39,7 @@ def _check_references(spec: Spec) -> Iterator[Violation]:
         if variable.value_from is not None and not _is_reference(variable):
             # The API server does not keep the order of fields. Sort them, so that resources and files get one message.
             value = ", ".join(quote(key) for key in sorted(variable.value_from))
-            yield Violation(("env", index, "valueFrom"), value or "none of them")
+            yield Violation(("env", index, "valueFrom"), value or "none")
 
 
 def _is_reference(variable: EnvVar) -> bool:
@@ -72,7 +72,7 @@ ENVIRONMENT_RULES = (
     Rule(
         schema_paths=("spec",),
         rationale="The system ends a string at a null character, so the rest of the string would be lost.",
-        message="the null character can't be part of a program's arguments or environment; remove it",
+        message="the null character can't be part of a program's arguments or environment; remove the character",
         find_violations=_check_null_characters,
     ),
     Rule(
@@ -85,7 +85,7 @@ ENVIRONMENT_RULES = (
     ),
     Rule(
         schema_paths=("spec.env[]",),
-        rationale="muster would ignore one of the two values.",
+        rationale="muster would ignore either value or valueFrom.",
         message="a variable has value or valueFrom, not both; remove one",
         find_violations=_check_two_values,
         cel="!has(self.valueFrom) || self.value == ''",

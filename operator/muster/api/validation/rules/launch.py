@@ -54,7 +54,7 @@ def _is_torchrun_option(argument: str) -> bool:
 def _check_launchers(spec: Spec) -> Iterator[Violation]:
     launcher_names = spec.launcher.list_configured_launchers()
     if len(launcher_names) != 1:
-        yield Violation(("launcher",), " and ".join(launcher_names) or "none of them")
+        yield Violation(("launcher",), " and ".join(launcher_names) or "none")
 
 
 def _check_torchrun_options(spec: Spec) -> Iterator[Violation]:
@@ -157,13 +157,13 @@ LAUNCH_RULES = (
     Rule(
         schema_paths=("spec.launcher.torchrun.args[]",),
         rationale="A second rendezvous or world size would contradict the one in the status.",
-        message="muster sets this option of torchrun itself, from nodes, procsPerNode and command; remove it",
+        message="muster sets this option of torchrun itself, from nodes, procsPerNode and command; remove the option",
         find_violations=_check_torchrun_options,
         cel=f"!self.matches('^(-m.*|-h.*|--|--({_OPTION_PATTERN})(=.*)?)$')",
     ),
     Rule(
         schema_paths=("spec.launcher.torchrun.args",),
-        rationale="torchrun runs the first argument that is no option as the script.",
+        rationale="torchrun takes the first argument that is not an option as the script to run.",
         message="torchrun's options begin with a dash; the script and its arguments belong in spec.command",
         find_violations=_check_torchrun_arguments,
         cel="self.size() == 0 || self[0].startsWith('-')",

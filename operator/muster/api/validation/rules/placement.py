@@ -41,7 +41,7 @@ def _check_queues(spec: Spec) -> Iterator[Violation]:
         return
     queues = [name for name in ("kueue", "volcano", "coscheduling") if getattr(spec.queue, name) is not None]
     if len(queues) != 1:
-        yield Violation(("queue",), " and ".join(queues) or "none of them")
+        yield Violation(("queue",), " and ".join(queues) or "none")
 
 
 def _build_has_cel(name: str) -> str:

@@ -29,7 +29,7 @@ def _check_one_source(spec: Spec) -> Iterator[Violation]:
     value = (source.inline, source.config_map, source.git, source.s3)
     field_names = [name for name, source_type in zip(_SOURCE_FIELDS, value, strict=True) if source_type is not None]
     if len(field_names) != 1:
-        yield Violation(("source",), " and ".join(field_names) or "none of them")
+        yield Violation(("source",), " and ".join(field_names) or "none")
 
 
 def _check_inline_paths(spec: Spec) -> Iterator[Violation]:

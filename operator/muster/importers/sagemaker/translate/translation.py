@@ -1,4 +1,4 @@
-"""The job of a script's run, and the user's AWS options. Pure."""
+"""A job translated from a launch script, and the user's AWS options. No I/O."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from muster.importers.sagemaker.translate.entry_point import LocalCode
 
 @dataclass(frozen=True)
 class TranslatedJob:
-    """The job of a script's run. `name` is its name in the script, or ""; `code` is None if the image has the code."""
+    """A job translated from a launch script. `name` is the job's name in the script, or "".
+
+    `code` is None if the image has the code.
+    """
 
     name: str
     spec: Mapping[str, JSON]

@@ -35,11 +35,11 @@ _SHELLS = ("sh", "ash", "bash", "dash", "ksh", "zsh")
 _MPIRUN_IN_SHELL_LINE = re.compile(rf"(^|[\s;&|(])([^\s;&|()'\"]*/)?({MPIRUN_PATTERN})\s")
 
 _RANK_COUNT_OPTIONS = ("n", "np", "c")
-_HOST_OPTIONS = ("hostfile", "machinefile", "default-hostfile", "f")
+_HOSTFILE_OPTIONS = ("hostfile", "machinefile", "default-hostfile", "f")
 _MPI_OPERATOR_HOSTFILE = "/etc/mpi/hostfile"
 """mpi-operator's host file (configMountPath and hostfileName in its mpi_job_controller.go)."""
 
-_OptionNames = Callable[[str], tuple[str, ...]]
+_ListOptions = Callable[[str], tuple[str, ...]]
 
 
 def is_mpirun(program: str) -> bool:
@@ -51,28 +51,28 @@ def _get_mpi_args(spec: Spec) -> tuple[str, ...]:
     return spec.launcher.mpi.args if spec.launcher.mpi is not None else ()
 
 
-def _check_options(spec: Spec, option_names: _OptionNames) -> Iterator[Violation]:
+def _check_options(spec: Spec, list_options: _ListOptions) -> Iterator[Violation]:
     implementation = spec.launcher.mpi.implementation if spec.launcher.mpi is not None else Mpi.AUTO
     for index, argument in enumerate(_get_mpi_args(spec)):
-        if is_option(argument, option_names(implementation)):
+        if is_option(argument, list_options(implementation)):
             yield Violation((*_ARGS, index), quote(argument))
 
 
-def _check_world_options(spec: Spec) -> Iterator[Violation]:
+def _check_world_size_options(spec: Spec) -> Iterator[Violation]:
     return _check_options(spec, list_world_options)
 
 
 def _check_remote_options(spec: Spec) -> Iterator[Violation]:
     yield from _check_options(spec, list_remote_options)
-    yield from _check_arguments(spec, MCA_PARAMETERS)
+    yield from _check_forbidden_arguments(spec, MCA_PARAMETERS)
 
 
 def _check_exit_options(spec: Spec) -> Iterator[Violation]:
     yield from _check_options(spec, list_exit_options)
-    yield from _check_arguments(spec, DO_NOT_LAUNCH_SYNONYMS)
+    yield from _check_forbidden_arguments(spec, DO_NOT_LAUNCH_SYNONYMS)
 
 
-def _check_arguments(spec: Spec, forbidden_arguments: tuple[str, ...]) -> Iterator[Violation]:
+def _check_forbidden_arguments(spec: Spec, forbidden_arguments: tuple[str, ...]) -> Iterator[Violation]:
     for index, argument in enumerate(_get_mpi_args(spec)):
         if argument in forbidden_arguments:
             yield Violation((*_ARGS, index), quote(argument))
@@ -105,7 +105,7 @@ def _check_args_with_mpirun_command(spec: Spec) -> Iterator[Violation]:
 
 
 def _parse_command_options(spec: Spec) -> tuple[Option, ...]:
-    """Return the known options of a command that is an mpirun; () for other commands and for several programs (`:`)."""
+    """Return the known options of an mpirun command; () for other commands and for MPMD commands (with `:`)."""
     if spec.launcher.mpi is None or not is_mpirun(spec.command[0]) or ":" in spec.command:
         return ()
     return tuple(parse_options(spec.command[1:]))
@@ -126,7 +126,7 @@ def _check_command_ranks(spec: Spec) -> Iterator[Violation]:
 
 def _check_command_hostfile(spec: Spec) -> Iterator[Violation]:
     for option in _parse_command_options(spec):
-        if option.name in _HOST_OPTIONS and option.values == (_MPI_OPERATOR_HOSTFILE,):
+        if option.name in _HOSTFILE_OPTIONS and option.values == (_MPI_OPERATOR_HOSTFILE,):
             yield Violation(("command", 1 + option.index), quote(spec.command[1 + option.index]))
 
 
@@ -140,7 +140,7 @@ def _check_nested_mpirun(spec: Spec) -> Iterator[Violation]:
             yield Violation(("command", index), quote(line))
 
 
-def _check_variables(spec: Spec) -> Iterator[Violation]:
+def _check_remote_shell_variables(spec: Spec) -> Iterator[Violation]:
     if spec.launcher.mpi is None:
         return
     variable_lists: list[tuple[FieldPath, JSON]] = [(("env",), [{"name": variable.name} for variable in spec.env])]
@@ -155,9 +155,9 @@ def _check_variables(spec: Spec) -> Iterator[Violation]:
                 yield Violation((*path, index, "name"), str(variable["name"]))
 
 
-def _build_options_cel(option_names: _OptionNames, *patterns: str) -> str:
+def _build_options_cel(list_options: _ListOptions, *patterns: str) -> str:
     """Build the CEL rule that no argument is one of the options or matches one of `patterns`."""
-    families = ((OPEN_MPI_FAMILY, option_names(Mpi.OPEN_MPI)), (HYDRA_FAMILY, option_names(Mpi.MPICH)))
+    families = ((OPEN_MPI_FAMILY, list_options(Mpi.OPEN_MPI)), (HYDRA_FAMILY, list_options(Mpi.MPICH)))
     checks = [
         *(
             f"(!(self.implementation in {list(family)}) || !arg.matches('{_build_option_pattern(options)}'))"
@@ -176,36 +176,38 @@ MPI_RULES = (
     Rule(
         schema_paths=("spec.launcher.mpi",),
         rationale="Another world size or other hosts would contradict the status.",
-        message="muster sets the number of ranks and their hosts, from nodes and procsPerNode; remove it, or write "
-        "the whole mpirun command into spec.command",
-        find_violations=_check_world_options,
+        message="muster sets the number of ranks and their hosts, from nodes and procsPerNode; remove the option, or "
+        "write the whole mpirun command into spec.command",
+        find_violations=_check_world_size_options,
         cel=_build_options_cel(list_world_options),
     ),
     Rule(
         schema_paths=("spec.launcher.mpi",),
         rationale="mpirun would look for sshd on the nodes, or for daemons that do not run.",
-        message="muster's agents start the daemons on the other nodes and pass on their environment; remove it",
+        message="muster's agents start the daemons on the other nodes, with the agents' environment; remove this "
+        "option",
         find_violations=_check_remote_options,
         cel=_build_options_cel(list_remote_options, f"^({'|'.join(MCA_PARAMETERS)})$"),
     ),
     Rule(
         schema_paths=("spec.launcher.mpi",),
         rationale="muster would report a job as complete although it started no rank.",
-        message="with this option mpirun exits with code 0 and starts no rank; remove it",
+        message="with this option mpirun exits with code 0 and starts no rank; remove the option",
         find_violations=_check_exit_options,
         cel=_build_options_cel(list_exit_options, f"^({'|'.join(DO_NOT_LAUNCH_SYNONYMS)})$"),
     ),
     Rule(
         schema_paths=("spec",),
         rationale="muster would overwrite the variable, or mpirun would start its daemons through ssh.",
-        message="this variable sets how mpirun starts daemons on other nodes, which muster's agents do; remove it",
-        find_violations=_check_variables,
+        message="this variable sets how mpirun starts daemons on other nodes, but muster's agents start them; remove "
+        "the variable",
+        find_violations=_check_remote_shell_variables,
         cel="!has(self.launcher.mpi) || !has(self.env) || !self.env.exists(variable, "
         f"variable.name in [{', '.join(repr(name) for name in REMOTE_SHELL_VARIABLES)}])",
     ),
     Rule(
         schema_paths=("spec.launcher.mpi.args",),
-        rationale="mpirun runs the first argument that is no option as the program.",
+        rationale="mpirun takes the first argument that is not an option as the program to run.",
         message="mpirun's options begin with a dash; the program and its arguments belong in spec.command",
         find_violations=_check_program_arguments,
         cel="self.size() == 0 || self[0].startsWith('-') && !self.exists(arg, arg in ['--', ':'])",
@@ -213,12 +215,12 @@ MPI_RULES = (
     Rule(
         schema_paths=("spec.launcher.mpi.args",),
         rationale="mpirun would read the beginning of the ranks' command as the value.",
-        message="this option of mpirun lacks a value; add it, or remove the option",
+        message="this option of mpirun lacks a value; add the value, or remove the option",
         find_violations=_check_missing_value,
     ),
     Rule(
         schema_paths=("spec",),
-        rationale="muster adds no mpirun to which it could pass the arguments.",
+        rationale="muster starts no mpirun of its own for this command, so the arguments would have no effect.",
         message="the command is itself an mpirun: move these options into spec.command",
         find_violations=_check_args_with_mpirun_command,
         cel="!has(self.launcher.mpi) || !has(self.launcher.mpi.args) || self.launcher.mpi.args.size() == 0"
@@ -227,21 +229,22 @@ MPI_RULES = (
     Rule(
         schema_paths=("spec",),
         rationale="With a different number of ranks, the job would fail after its start.",
-        message="the mpirun in spec.command has to start nodes x procsPerNode ranks; change one of them, or "
-        "remove the option, as an elastic job must",
+        message="the mpirun in spec.command has to start nodes x procsPerNode ranks; correct the numbers, or "
+        "remove the option (in an elastic job, remove it)",
         find_violations=_check_command_ranks,
     ),
     Rule(
         schema_paths=("spec.command",),
         rationale="Only mpi-operator mounts this file, so mpirun would fail.",
         message=f"{_MPI_OPERATOR_HOSTFILE} doesn't exist here, and mpirun gets the nodes from its environment; remove "
-        "it",
+        "the option",
         find_violations=_check_command_hostfile,
     ),
     Rule(
         schema_paths=("spec.command",),
         rationale="Each rank would start mpirun and do the work of the whole job.",
-        message="each rank would start this mpirun; write it into spec.command without the shell, or remove it",
+        message="each rank would start this mpirun; write the mpirun command into spec.command without a shell, or "
+        "remove mpirun",
         find_violations=_check_nested_mpirun,
     ),
 )

@@ -162,7 +162,8 @@ TEMPLATE_RULES = (
     Rule(
         schema_paths=_TEMPLATE_PATHS,
         rationale="muster sets the pod's name and owner, and ignores other fields.",
-        message="a template may have metadata, with labels and annotations, and spec, as in a Deployment; remove it",
+        message="a template may have metadata, with labels and annotations, and spec, as in a Deployment; remove this "
+        "field",
         find_violations=_check_unused_fields,
     ),
     Rule(
@@ -174,7 +175,7 @@ TEMPLATE_RULES = (
     Rule(
         schema_paths=_TEMPLATE_PATHS,
         rationale="The API server would reject every pod.",
-        message="labels and annotations are text; quote it",
+        message="labels and annotations are text; quote the value",
         find_violations=_check_metadata_values,
     ),
     Rule(
@@ -192,14 +193,14 @@ TEMPLATE_RULES = (
     Rule(
         schema_paths=_TEMPLATE_PATHS,
         rationale="The ranks find each other by these names.",
-        message="muster names the pods algo-1, algo-2, ... below the job's Service; remove it",
+        message="muster names the pods algo-1, algo-2, ... below the job's Service; remove this field",
         find_violations=_check_host_names,
     ),
     Rule(
         schema_paths=_TEMPLATE_PATHS,
         rationale="The container runs muster's agent, which runs spec.command.",
-        message=f"the command of container {TRAINER_CONTAINER} is spec.command, with spec.hyperparameters after it; "
-        "remove it",
+        message=f"the command of container {TRAINER_CONTAINER} is spec.command, followed by spec.hyperparameters; "
+        "remove this field",
         find_violations=_check_trainer_command,
     ),
     Rule(

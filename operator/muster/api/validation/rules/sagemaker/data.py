@@ -132,7 +132,7 @@ SAGEMAKER_DATA_RULES = (
     Rule(
         schema_paths=("spec",),
         rationale="muster would download the list of objects as the data itself.",
-        message="on Kubernetes s3.uri has to be a key prefix; set one, or use backend: SageMaker",
+        message="on Kubernetes s3.uri has to be a key prefix, not a manifest; use a prefix, or backend: SageMaker",
         find_violations=_check_kubernetes_options,
     ),
     Rule(

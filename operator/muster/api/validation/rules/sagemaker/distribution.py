@@ -28,7 +28,7 @@ from muster.api.validation.rules.sagemaker.model_parallel import find_parameter_
 def _check_empty_distribution(spec: Spec) -> Iterator[Violation]:
     for _, distribution in list_distributions(spec):
         if not list_strategies(distribution):
-            yield Violation(DISTRIBUTION_PATH, "none of them")
+            yield Violation(DISTRIBUTION_PATH, "none")
 
 
 def _check_without_framework(spec: Spec) -> Iterator[Violation]:
@@ -153,7 +153,7 @@ DISTRIBUTION_RULES = (
     Rule(
         schema_paths=SCHEMA_PATHS,
         rationale="The SageMaker SDK silently ignores this strategy.",
-        message="SageMaker's toolkit does not get this option; remove it",
+        message="SageMaker's toolkit does not get this strategy; remove it",
         find_violations=_check_ignored_strategies,
     ),
     Rule(
@@ -165,13 +165,13 @@ DISTRIBUTION_RULES = (
     Rule(
         schema_paths=SCHEMA_PATHS,
         rationale="The SageMaker SDK silently ignores these settings.",
-        message="they would have no effect; remove them",
+        message="these settings would have no effect; remove them",
         find_violations=_check_unused_settings,
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
         rationale="The SDK runs the ranks on one group.",
-        message="set it to the name of one of sagemaker.instanceGroups",
+        message="set instanceGroup to the name of one of sagemaker.instanceGroups",
         find_violations=_check_group,
     ),
     Rule(
@@ -188,14 +188,15 @@ DISTRIBUTION_RULES = (
     ),
     Rule(
         schema_paths=SCHEMA_PATHS,
-        rationale="The toolkit would ignore one of the two numbers.",
-        message="use the same number, or set only one of them",
+        rationale="The toolkit would ignore either processesPerHost or procsPerNode.",
+        message="use the same number for processesPerHost and procsPerNode, or remove one of the two fields",
         find_violations=_check_processes,
     ),
     Rule(
         schema_paths=("spec.launcher",),
         rationale="distribution replaces launcher, so the launcher's arguments would have no effect.",
-        message="with a distribution they would have no effect: write options for mpirun into its customMpiOptions",
+        message="with a distribution, arguments of the launcher have no effect: write options for mpirun into the "
+        "distribution's customMpiOptions",
         find_violations=_check_launcher_arguments,
     ),
 )

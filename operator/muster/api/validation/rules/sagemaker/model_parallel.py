@@ -24,7 +24,7 @@ def find_parameter_violations(path: FieldPath, parameters: Mapping[str, JSON]) -
     if parameters.get("auto_partition") is False and "default_partition" not in parameters:
         yield Violation((*path, "auto_partition"), "false; allowed is false only with default_partition")
     if parameters.get("horovod") and parameters.get("ddp"):
-        yield Violation((*path, "horovod"), "horovod and ddp; allowed is one of them")
+        yield Violation((*path, "horovod"), "horovod and ddp; only one is allowed")
 
 
 def _describe_allowed(name: str, value: JSON, parameters: Mapping[str, JSON]) -> str | None:

@@ -23,14 +23,14 @@ def _check_role(spec: Spec) -> Iterator[Violation]:
 def _check_instances(spec: Spec) -> Iterator[Violation]:
     for block in list_sagemaker_blocks(spec):
         if (block.instance_type is None) == (not block.instance_groups):
-            yield Violation(("sagemaker",), "neither of them" if block.instance_type is None else "both of them")
+            yield Violation(("sagemaker",), "none" if block.instance_type is None else "both")
 
 
 def _check_group_sizes(spec: Spec) -> Iterator[Violation]:
     for block in list_sagemaker_blocks(spec):
         total = sum(group.instance_count for group in block.instance_groups)
         if block.instance_groups and total != spec.nodes:
-            yield Violation(("nodes",), f"{spec.nodes} with groups of {total} instances")
+            yield Violation(("nodes",), f"{spec.nodes}, but {total} instances in all groups")
 
 
 def _check_group_names(spec: Spec) -> Iterator[Violation]:
@@ -41,14 +41,17 @@ def _check_group_names(spec: Spec) -> Iterator[Violation]:
                 yield Violation(("sagemaker", "instanceGroups", index, "name"), f"{quote(name)} twice")
 
 
-def _check_auto_with_mixed_groups(spec: Spec) -> Iterator[Violation]:
+def _check_auto_with_mixed_instance_types(spec: Spec) -> Iterator[Violation]:
     for block in list_sagemaker_blocks(spec):
         is_one_rank = spec.launcher.chosen_launcher.command_starts_ranks or block.distribution is not None
         has_mixed_types = any(
             group.instance_type != block.instance_groups[0].instance_type for group in block.instance_groups
         )
         if spec.procs_per_node == "Auto" and not is_one_rank and has_mixed_types:
-            yield Violation(("procsPerNode",), f"Auto with {', '.join(group.name for group in block.instance_groups)}")
+            yield Violation(
+                ("procsPerNode",),
+                f"Auto with instance groups {', '.join(group.name for group in block.instance_groups)}",
+            )
 
 
 def _check_mpi_with_groups(spec: Spec) -> Iterator[Violation]:
@@ -56,13 +59,16 @@ def _check_mpi_with_groups(spec: Spec) -> Iterator[Violation]:
         if block.start == "Channels":
             continue  # The SDK's ModelTrainer can create such jobs, so muster only warns about them.
         if spec.launcher.mpi is not None and block.distribution is None and len(block.instance_groups) > 1:
-            yield Violation(("launcher", "mpi"), f"mpi with {', '.join(group.name for group in block.instance_groups)}")
+            yield Violation(
+                ("launcher", "mpi"),
+                f"mpi with instance groups {', '.join(group.name for group in block.instance_groups)}",
+            )
 
 
 def _check_reports_with_groups(spec: Spec) -> Iterator[Violation]:
     for block in list_sagemaker_blocks(spec):
         if block.rank_reports == "On" and uses_some_instance_groups(block):
-            yield Violation(("sagemaker", "rankReports"), "On with an instanceGroup that runs the ranks")
+            yield Violation(("sagemaker", "rankReports"), "On, but only one of several instance groups runs ranks")
 
 
 def _check_spot_and_warm_pool(spec: Spec) -> Iterator[Violation]:
@@ -81,7 +87,7 @@ def _check_short_wait(spec: Spec) -> Iterator[Violation]:
 def _check_missing_image(spec: Spec) -> Iterator[Violation]:
     for block in list_sagemaker_blocks(spec):
         if spec.image is None and block.framework is None:
-            yield Violation(("sagemaker",), "neither of them")
+            yield Violation(("sagemaker",), "none")
 
 
 def _check_missing_version(spec: Spec) -> Iterator[Violation]:
@@ -90,7 +96,7 @@ def _check_missing_version(spec: Spec) -> Iterator[Violation]:
             yield Violation(("sagemaker", "framework"), f"{block.framework.name} without version")
 
 
-def _check_base_versions(spec: Spec) -> Iterator[Violation]:
+def _check_hugging_face_versions(spec: Spec) -> Iterator[Violation]:
     framework = spec.sagemaker.framework if spec.sagemaker is not None else None
     if framework is None:
         return
@@ -99,7 +105,7 @@ def _check_base_versions(spec: Spec) -> Iterator[Violation]:
     if framework.name != "HuggingFace" and version_fields:
         yield Violation(("sagemaker", "framework"), f"{' and '.join(version_fields)} with {framework.name}")
     elif framework.name == "HuggingFace" and len(version_fields) != 1 and (spec.image is None or version_fields):
-        yield Violation(("sagemaker", "framework"), " and ".join(version_fields) or "neither of them with HuggingFace")
+        yield Violation(("sagemaker", "framework"), " and ".join(version_fields) or "none with HuggingFace")
 
 
 def _check_model_dir(spec: Spec) -> Iterator[Violation]:
@@ -125,7 +131,7 @@ SAGEMAKER_RULES = (
     ),
     Rule(
         schema_paths=("spec",),
-        rationale="SageMaker accepts only one of the two.",
+        rationale="SageMaker accepts either an instance type or instance groups.",
         message="exactly one of instanceType and instanceGroups must be set",
         find_violations=_check_instances,
         cel="self.backend != 'SageMaker' || !has(self.sagemaker) || has(self.sagemaker.instanceType) != "
@@ -147,20 +153,20 @@ SAGEMAKER_RULES = (
         schema_paths=("spec.procsPerNode",),
         rationale="Instance types differ in their number of devices, but a launcher needs the same number of ranks on "
         "each node.",
-        message="groups of several types run the same number of ranks on each instance: set that number, or set "
+        message="if the groups' instance types differ, set the number of ranks on each instance, or set "
         "sagemaker.distribution.instanceGroup to the group that runs the ranks",
-        find_violations=_check_auto_with_mixed_groups,
+        find_violations=_check_auto_with_mixed_instance_types,
     ),
     Rule(
         schema_paths=("spec.launcher.mpi",),
         rationale="SageMaker's toolkit would start an mpirun in each group, each with its own world.",
-        message="one group runs the ranks: set it, sagemaker: {distribution: {mpi: {}, instanceGroup: ...}}",
+        message="name the group that runs the ranks: sagemaker: {distribution: {mpi: {}, instanceGroup: ...}}",
         find_violations=_check_mpi_with_groups,
     ),
     Rule(
         schema_paths=("spec.sagemaker.rankReports",),
         rationale="Programs on the other groups would report too, and muster can't distinguish them from the ranks.",
-        message="ranks on one of several groups can't report; set Auto or Off",
+        message="rank reports need ranks in all groups; set Auto or Off",
         find_violations=_check_reports_with_groups,
     ),
     Rule(
@@ -172,8 +178,8 @@ SAGEMAKER_RULES = (
     ),
     Rule(
         schema_paths=("spec.sagemaker",),
-        rationale="maxWaitSeconds includes the training time, and SageMaker rejects a shorter time.",
-        message="maxWaitSeconds must be at least maxRunSeconds; raise it",
+        rationale="maxWaitSeconds includes the training time, so SageMaker rejects a value below maxRunSeconds.",
+        message="maxWaitSeconds must be at least maxRunSeconds; raise maxWaitSeconds",
         find_violations=_check_short_wait,
         cel="!has(self.spot) || !has(self.spot.maxWaitSeconds) || self.spot.maxWaitSeconds >= self.maxRunSeconds",
     ),
@@ -187,14 +193,14 @@ SAGEMAKER_RULES = (
     Rule(
         schema_paths=("spec.sagemaker.framework",),
         rationale="SageMaker has an image for each version of a framework.",
-        message="version is needed, or spec.image",
+        message="the framework needs a version; set version, or spec.image",
         find_violations=_check_missing_version,
     ),
     Rule(
         schema_paths=("spec.sagemaker.framework",),
-        rationale="Each Hugging Face image is based on one of the two frameworks.",
-        message="exactly one of pytorchVersion and tensorflowVersion is needed with HuggingFace, else neither",
-        find_violations=_check_base_versions,
+        rationale="Each Hugging Face image is based on PyTorch or TensorFlow.",
+        message="HuggingFace needs exactly one of pytorchVersion and tensorflowVersion; other frameworks allow neither",
+        find_violations=_check_hugging_face_versions,
     ),
     Rule(
         schema_paths=("spec.sagemaker.framework.modelDir",),

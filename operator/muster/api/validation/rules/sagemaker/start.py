@@ -134,8 +134,8 @@ START_RULES = (
     Rule(
         schema_paths=("spec.sagemaker",),
         rationale="It would be unclear which command runs.",
-        message="containerEntrypoint and containerArguments together must equal command; change one of them, or "
-        "remove both",
+        message="containerEntrypoint and containerArguments together must equal command; correct the fields, or "
+        "remove containerEntrypoint and containerArguments",
         find_violations=_check_entrypoint,
     ),
     Rule(
@@ -154,7 +154,7 @@ START_RULES = (
     ),
     Rule(
         schema_paths=("spec.sagemaker.rawHyperparameters",),
-        rationale="muster would send only one of the two values.",
+        rationale="muster would send only one of two values with the same name.",
         message="each name may occur only once; remove one",
         find_violations=_check_duplicate_hyperparameters,
     ),
