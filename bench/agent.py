@@ -40,7 +40,7 @@ from importlib.metadata import version as installed
 from pathlib import Path
 
 from muster.collector.heartbeat import MIN_HEARTBEAT_SECONDS
-from muster.distribution import version
+from muster.distribution import get_version
 from muster_worker.contract.schema import CommandKind, Launcher
 from support.agent_world import AgentWorld
 
@@ -311,7 +311,7 @@ def main() -> None:
         json.dumps(
             {
                 "benchmark": "agent",
-                "versions": {"muster": version(), "python": platform.python_version(), "torch": installed("torch")},
+                "versions": {"muster": get_version(), "python": platform.python_version(), "torch": installed("torch")},
                 "settings": {**vars(options), "heartbeat_seconds": MIN_HEARTBEAT_SECONDS, "cores": os.cpu_count()},
                 "steps": steps,
                 "memory_mib": {

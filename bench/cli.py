@@ -25,7 +25,7 @@ from pathlib import Path
 import pydantic
 
 from muster.collector.trust.certificate import issue_certificate, make_server_context
-from muster.distribution import version
+from muster.distribution import get_version
 
 HERE = Path(__file__).resolve().parent
 JOB = HERE.parent / "training" / "examples" / "digits" / "job.yaml"
@@ -168,7 +168,7 @@ def main() -> None:
             {
                 "benchmark": "cli",
                 "versions": {
-                    "muster": version(),
+                    "muster": get_version(),
                     "python": platform.python_version(),
                     "pydantic": pydantic.VERSION,
                 },

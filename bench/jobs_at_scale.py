@@ -33,7 +33,7 @@ from cluster import interruption
 from cluster.programs import KUBERNETES
 from cluster.shared import Kubectl
 from muster.api.crd import format_crd_yaml
-from muster.distribution import version
+from muster.distribution import get_version
 from scaling import control_plane, failures, nodes, restarts, steady
 from scaling.api import Request, connect
 from scaling.control_plane import ControlPlane
@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--profile", type=Path, metavar="FOLDER", help="where py-spy writes the operator's stacks")
     options = parser.parse_args()
     interruption.handle_signals()
-    versions = {"muster": version(), "kubernetes": KUBERNETES, "python": platform.python_version()}
+    versions = {"muster": get_version(), "kubernetes": KUBERNETES, "python": platform.python_version()}
     print(json.dumps({"benchmark": "jobs_at_scale", "versions": versions, "cores": os.cpu_count()}), file=sys.stderr)
     with control_plane.run_control_plane() as cluster:
         Kubectl(cluster.site.state.kubeconfig).define(format_crd_yaml())

@@ -57,7 +57,7 @@ from muster.api.crd import format_crd_yaml
 from muster.api.names import API_VERSION, GROUP, KIND, PLURAL, VERSION
 from muster.clients.aws.quotas import QUOTAS
 from muster.clients.aws.training_job_poller import LIST_SECONDS
-from muster.distribution import version
+from muster.distribution import get_version
 from scaling import control_plane, run, usage
 from scaling.api import Api, Request, connect
 from scaling.control_plane import ControlPlane
@@ -343,7 +343,7 @@ def main() -> None:
         "allowed_per_second": {operation: rate * options.speed for operation, rate in RATES.items()},
         "cores": os.cpu_count(),
     }
-    versions = {"muster": version(), "kubernetes": KUBERNETES, "python": platform.python_version()}
+    versions = {"muster": get_version(), "kubernetes": KUBERNETES, "python": platform.python_version()}
     print(json.dumps({"benchmark": "sagemaker_jobs", "versions": versions, "settings": settings, **result}))
 
 

@@ -34,7 +34,7 @@ from cluster import interruption
 from cluster.programs import KUBERNETES
 from cluster.shared import Kubectl
 from muster.api.crd import format_crd_yaml
-from muster.distribution import version
+from muster.distribution import get_version
 from scaling import control_plane, nodes
 from scaling.api import MAX_IN_FLIGHT, Request, connect
 from scaling.components import SCHEDULER_QPS
@@ -85,7 +85,7 @@ def main() -> None:
         "agents": "none: the pods are simulated by kwok, so no rank starts",
         "cores": os.cpu_count(),
     }
-    versions = {"muster": version(), "kubernetes": KUBERNETES, "python": platform.python_version()}
+    versions = {"muster": get_version(), "kubernetes": KUBERNETES, "python": platform.python_version()}
     print(json.dumps({"benchmark": "scale", "versions": versions, "settings": settings, "runs": results}))
 
 

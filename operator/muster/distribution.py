@@ -5,8 +5,8 @@ from __future__ import annotations
 DISTRIBUTION = "muster-training"
 
 
-def version() -> str:
-    """The installed package's version."""
+def get_version() -> str:
+    """Return the installed package's version."""
     from importlib.metadata import version as installed  # noqa: PLC0415 - only two of the commands need it
 
     return installed(DISTRIBUTION)

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from muster_dev import fetch_uv
-from muster_dev.paths import REQUIREMENTS, cache
+from muster_dev.paths import REQUIREMENTS, get_cache_folder
 
 
 def fill_folder(name: str, fill: Callable[[Path], None]) -> Path:
     """Return the folder `name` in ~/.cache/muster. If it doesn't exist, create it and fill it with `fill`."""
-    folder = cache() / name
+    folder = get_cache_folder() / name
     if not folder.is_dir():
         # Another process may do the same. Each process fills its own folder, and renaming is atomic.
-        with tempfile.TemporaryDirectory(dir=cache()) as scratch:
+        with tempfile.TemporaryDirectory(dir=get_cache_folder()) as scratch:
             content = Path(scratch) / "made"
             fill(content)
             if not folder.is_dir():

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from muster_dev.messages import SetupError, print_step
-from muster_dev.paths import REQUIREMENTS, cache
+from muster_dev.paths import REQUIREMENTS, get_cache_folder
 
 PIN_FILE = REQUIREMENTS / "uv.txt"
 
@@ -29,13 +29,13 @@ UV_NAMES = {
 def find_uv() -> Path:
     """Return the path of the pinned uv. pip downloads it if necessary. Raises `SetupError` without pip."""
     version = read_pinned_version()
-    folder = cache() / f"uv-{version}"
+    folder = get_cache_folder() / f"uv-{version}"
     program = folder / "bin" / "uv"
     if program.is_file():
         return program
     print_step(f"fetching uv {version}, the installer (17 MB), to {folder}")
     # Another process may do the same. Each process fills its own folder, and renaming is atomic.
-    with tempfile.TemporaryDirectory(dir=cache()) as scratch:
+    with tempfile.TemporaryDirectory(dir=get_cache_folder()) as scratch:
         fetched = Path(scratch) / "uv"
         command = [
             *find_pip(Path(scratch)),
@@ -94,12 +94,12 @@ def build_uv_environment() -> dict[str, str]:
         "UV_INDEX_STRATEGY": "unsafe-best-match",
         "UV_HTTP_TIMEOUT": "300",
         **os.environ,
-        "UV_CACHE_DIR": str(cache() / "uv"),
+        "UV_CACHE_DIR": str(get_cache_folder() / "uv"),
         "UV_NO_CONFIG": "1",
         "UV_PYTHON_DOWNLOADS": "never",
     }
     # Copy files if links are impossible; otherwise uv warns about each.
-    if cache().stat().st_dev != REQUIREMENTS.stat().st_dev:
+    if get_cache_folder().stat().st_dev != REQUIREMENTS.stat().st_dev:
         settings["UV_LINK_MODE"] = "copy"
     return settings
 

@@ -13,7 +13,7 @@ BIN = VENV / "bin"
 PYTHON = BIN / "python"
 
 
-def cache() -> Path:
+def get_cache_folder() -> Path:
     """Return the folder for downloads, ~/.cache/muster, which all checkouts share. Create it if it is missing."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "muster"
     folder.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from muster_dev import fetch_uv, installed_torch
 from muster_dev.installed_torch import Torch
 from muster_dev.lock import split_entries
 from muster_dev.messages import SetupError, print_step
-from muster_dev.paths import BIN, PYPROJECT, PYTHON, REQUIREMENTS, ROOT, VENV, cache
+from muster_dev.paths import BIN, PYPROJECT, PYTHON, REQUIREMENTS, ROOT, VENV, get_cache_folder
 
 STAMP = VENV / "muster-setup.json"
 TORCH_GB = 5.4  # unpacked, torch 2.15 with its CUDA libraries on x86-64 (measured)
@@ -47,7 +47,8 @@ def main(_: Sequence[str]) -> int:
 def build_environment() -> None:
     """Build the environment, and write its stamp at the end."""
     print_step(
-        f"creating .venv with {find_base_python()} (Python {sys.version.split()[0]}); downloads are kept in {cache()}"
+        f"creating .venv with {find_base_python()} (Python {sys.version.split()[0]}); downloads are kept in "
+        f"{get_cache_folder()}"
     )
     STAMP.unlink(missing_ok=True)
     uv = fetch_uv.find_uv()
@@ -140,10 +141,11 @@ def print_download_size() -> None:
     """Announce the large download. Raises `SetupError` if the disk is too small."""
     print_step(f"fetching torch: about 3 GB to download unless it is in the cache, {TORCH_GB} GB installed")
     print_step("(to use a torch that you have: make setup PYTHON=/path/of/its/python)")
-    free = shutil.disk_usage(cache()).free / 1e9
+    free = shutil.disk_usage(get_cache_folder()).free / 1e9
     if free < TORCH_GB + 1:
         raise SetupError(
-            f"{cache()} has {free:.1f} GB free, torch needs {TORCH_GB + 1:.0f}: make room, or set XDG_CACHE_HOME"
+            f"{get_cache_folder()} has {free:.1f} GB free, torch needs {TORCH_GB + 1:.0f}: make room, or set "
+            "XDG_CACHE_HOME"
         )
 
 

@@ -74,10 +74,10 @@ LocalSource = Annotated[
 
 
 def _print_version(is_set: bool) -> None:  # noqa: FBT001 - typer calls it with the flag's value
-    from muster.distribution import version
+    from muster.distribution import get_version
 
     if is_set:
-        typer.echo(f"muster {version()}")
+        typer.echo(f"muster {get_version()}")
         raise typer.Exit
 
 

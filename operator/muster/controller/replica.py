@@ -38,7 +38,7 @@ from muster.controller.watch.informers import make_informers
 from muster.controller.webhook.connections import open_listening_socket
 from muster.controller.webhook.server import WebhookServer
 from muster.controller.webhook.webhook import Webhook
-from muster.distribution import version
+from muster.distribution import get_version
 from muster.engine.steady_clock import create_steady_clock
 from muster.objects.kubernetes.names import build_agent_name
 from muster.render.agent_archive import build_agent_archive
@@ -165,7 +165,7 @@ class Replica:
         if port is None:
             return
         sources = MetricSources(
-            version=version(),
+            version=get_version(),
             is_leader=lambda: self._leader_tasks is not None,
             resources=lambda: () if self._leader_tasks is None else self._leader_tasks.get_resources(),
             waiting_jobs=lambda: () if self._leader_tasks is None else self._leader_tasks.get_waiting_jobs(),

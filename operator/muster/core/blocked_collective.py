@@ -7,10 +7,7 @@ from heapq import nsmallest
 from muster_worker.contract.collectives import GroupCollective, name_collective
 
 MAX_CANDIDATES = 4
-"""The maximum number of collectives to examine in a process group.
-
-Forged records may name another one for each rank.
-"""
+"""The maximum number of collectives to examine in a process group, because forged records may name many."""
 
 
 @dataclass(frozen=True)

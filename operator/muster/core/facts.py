@@ -235,7 +235,7 @@ class JobFacts:
 
     `complete_facts` keeps the attempt's members in `nodes`, by node rank (see `members.py`), and moves the others to
     `non_members`. `desired_nodes` is `spec.nodes` if the number of members may differ. `heartbeat_seconds` is the
-    interval of agents that no answer told theirs. The collector has no report from before `collector_started_at`.
+    interval of agents that have received no answer yet. The collector has no report from before `collector_started_at`.
     `refusal` is why the spec creates no node. `surplus_pods` are the names of replaced pods, and of pods beyond the
     job's nodes.
     """
@@ -279,7 +279,7 @@ class JobFacts:
         return not self.surplus_pods and all(node.process.state is ProcessState.MISSING for node in self.all_nodes)
 
     def get_heartbeat_seconds(self, agent: AgentFacts | None) -> float:
-        """Return the interval of the agent's reports: it learns of another one only in the next answer."""
+        """Return the interval of the agent's reports. The agent learns a new interval from the answer to a report."""
         told_seconds = None if agent is None else agent.heartbeat_seconds
         return self.heartbeat_seconds if told_seconds is None else told_seconds
 

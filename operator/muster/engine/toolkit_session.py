@@ -115,7 +115,7 @@ async def open_toolkit(
         python=run.python,
         environment=build_host_environment(run.training, TrainingPlaces(layout.private), run.machine.environment),
         processes=processes,
-        agents=lambda: _group_by_node(log.list_agents()),
+        get_agents=lambda: _group_by_node(log.list_agents()),
         read_metrics=metrics.of,
         has_reports=can_ranks_report(job),
         clock=clock,

@@ -139,7 +139,7 @@ class Session:
 
     ask: Ask
 
-    async def text(self, request: Request, most: int = MAX_RESPONSE_BYTES) -> bytes:
+    async def fetch_text(self, request: Request, most: int = MAX_RESPONSE_BYTES) -> bytes:
         """Return the answer as the API server serialises it."""
         text = json.dumps(await self.ask(request)).encode()
         assert len(text) <= most

@@ -88,7 +88,7 @@ class Recorder:
         self.follower.follow(source, self._wake)
 
     def steps(self) -> dict[int, tuple[str, int | None]]:
-        agents = self.follower.agents(UID, 1)
+        agents = self.follower.get_agents(UID, 1)
         return {rank.report.rank: (rank.report.state, rank.report.step) for agent in agents for rank in agent.ranks}
 
     async def close(self) -> None:
@@ -136,7 +136,7 @@ def test_ranks_are_heard_while_the_log_grows(url: str, logs: CloudWatchLogsClien
         await asyncio.sleep(POLL_SECONDS)
         assert value.steps() == {0: ("Running", None), 1: ("Running", 8), 2: ("Running", 7)}
         assert not value.follower.is_complete(UID, 1)
-        assert value.follower.agents(UID, 2) == ()
+        assert value.follower.get_agents(UID, 2) == ()
 
     run(url, scene)
 
@@ -218,8 +218,8 @@ def test_another_attempt_is_another_log(url: str, logs: CloudWatchLogsClient) ->
         value.follow(source())
         await asyncio.sleep(1)
         value.follow(replace(source(), attempt=2, name="digits-0123456789-2"))
-        assert value.follower.agents(UID, 1) == ()
+        assert value.follower.get_agents(UID, 1) == ()
         await asyncio.sleep(1)
-        assert value.follower.agents(UID, 2) == ()
+        assert value.follower.get_agents(UID, 2) == ()
 
     run(url, scene)

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from cluster import dockerfile
-from muster.distribution import DISTRIBUTION, version
+from muster.distribution import DISTRIBUTION, get_version
 from muster_dev.paths import PYPROJECT, REQUIREMENTS, ROOT
 
 DOCUMENT: dict[str, Any] = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))
@@ -42,7 +42,7 @@ def metadata(wheel: ZipFile) -> Message:
 
 
 def test_the_wheel_has_the_name_that_the_code_asks_for(metadata: Message) -> None:
-    assert (metadata["Name"], metadata["Version"]) == (DISTRIBUTION, version())
+    assert (metadata["Name"], metadata["Version"]) == (DISTRIBUTION, get_version())
 
 
 def test_the_wheel_has_its_licence(wheel: ZipFile, metadata: Message) -> None:

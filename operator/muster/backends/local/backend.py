@@ -85,8 +85,8 @@ class LocalBackend:
         sent_command = self._sent_commands.get(node)
         return NodeFacts(
             node=node,
-            name=self.layout.node_name(node),
-            process=self.processes.facts(node),
+            name=self.layout.get_node_name(node),
+            process=self.processes.get_facts(node),
             agent=self.store.get_agent(job.metadata.uid, node),
             command=sent_command.command if sent_command else None,
             command_sent_at=sent_command.at if sent_command else None,
@@ -104,7 +104,7 @@ class LocalBackend:
                 replacement=action.replacement,
                 arguments=build_agent_command(sys.executable, self.layout, action, self.job),
                 environment=self.environments[action.node],
-                log=self.layout.node(action.node).log,
+                log=self.layout.get_node(action.node).log,
                 folder=get_code_folder(self.layout) if self.job.spec.source is not None else None,
             )
         )
@@ -120,7 +120,7 @@ class LocalBackend:
 
 def build_agent_command(python: str, layout: RunLayout, action: CreateNode, job: Job) -> tuple[str, ...]:
     """Return the command line of a node's agent; `{lifeline}` stands for a descriptor that is opened later."""
-    node = layout.node(action.node)
+    node = layout.get_node(action.node)
     return (
         *(python, "-I", str(layout.agent / "__main__.py"), "node"),
         *("--plan", str(layout.plan)),

@@ -56,9 +56,9 @@ def link_channels(layout: RunLayout, nodes: int, folders: Folders) -> None:
     """Link each channel's folder below every node's root. Raises `OSError`."""
     for node in range(nodes):
         for name, folder in folders.channels.items():
-            link_folder(layout.node(node).channels / name, folder)
+            link_folder(layout.get_node(node).channels / name, folder)
         for name, node_folders in folders.downloads.items():
-            link_folder(layout.node(node).channels / name, node_folders[node])
+            link_folder(layout.get_node(node).channels / name, node_folders[node])
 
 
 def _get_checkpoint_folder(job: Job) -> Path | None:

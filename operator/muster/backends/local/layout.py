@@ -71,14 +71,14 @@ class RunLayout:
     def hosts(self) -> Path:
         return self.private / "hosts"
 
-    def node_name(self, node: int) -> str:
+    def get_node_name(self, node: int) -> str:
         return f"{self.job}-{node}"
 
-    def node(self, node: int) -> NodeLayout:
+    def get_node(self, node: int) -> NodeLayout:
         return NodeLayout(
             root=self.folder / "nodes" / str(node),
             run=self.private / str(node),
-            log=self.folder / "logs" / f"{self.node_name(node)}.log",
+            log=self.folder / "logs" / f"{self.get_node_name(node)}.log",
         )
 
 
@@ -98,7 +98,7 @@ def make_folders(layout: RunLayout, nodes: int, checkpoints: Path | None) -> Non
     # remove the failure file of an earlier run; keep its model and checkpoints, which belong to the user
     (layout.output / "failure").unlink(missing_ok=True)
     for index in range(nodes):
-        node = layout.node(index)
+        node = layout.get_node(index)
         node.channels.mkdir(parents=True, exist_ok=True)
         node.run.mkdir(mode=0o700, parents=True, exist_ok=True)
         node.log.unlink(missing_ok=True)

@@ -83,7 +83,7 @@ class AgentProcesses:
         running.watcher = asyncio.create_task(self._watch(start, running), name=f"agent of node {start.node}")
         self._running[start.node] = running
 
-    def facts(self, node: int) -> ProcessFacts:
+    def get_facts(self, node: int) -> ProcessFacts:
         """Return the state of the node's agent process."""
         running = self._running.get(node)
         if running is None:

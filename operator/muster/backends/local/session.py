@@ -69,14 +69,14 @@ class _Tokens:
         """Create the token file of a node's agent process, readable by this user only."""
         uid = f"{self.job.metadata.uid}-{node}-{replacement}"
         self._members[uid] = PodIdentity(self.job.metadata.uid, node, replacement)
-        claim = PodClaim(self.job.metadata.namespace, self.layout.node_name(node), uid)
-        path = self.layout.node(node).token
+        claim = PodClaim(self.job.metadata.namespace, self.layout.get_node_name(node), uid)
+        path = self.layout.get_node(node).token
         path.unlink(missing_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(self.issuer.issue(claim, self.clock(), _RUN_SECONDS))
 
-    def verifier(self) -> TokenVerifier:
+    def make_verifier(self) -> TokenVerifier:
         return TokenVerifier(_ISSUER, TOKEN_AUDIENCE, read_keys(self.issuer.make_jwks()))
 
 
@@ -112,7 +112,7 @@ async def open_session(
     changed = store.get_change_event(job.metadata.uid)
     certificate = issue_certificate([COLLECTOR_HOST], clock(), _RUN_SECONDS)
     collector = Collector(
-        store=store, verifier=tokens.verifier(), directory=tokens, certificate=certificate, clock=clock
+        store=store, verifier=tokens.make_verifier(), directory=tokens, certificate=certificate, clock=clock
     )
     url = await collector.start(COLLECTOR_HOST)
     collector.start_leading(lambda: True)
@@ -120,7 +120,7 @@ async def open_session(
         _write_files(job, layout, machine, url, certificate.authority)
         processes = AgentProcesses(clock, on_line, changed.set)
         try:
-            yield LocalSession(_backend(machine, processes, store, tokens), changed)
+            yield LocalSession(_make_backend(machine, processes, store, tokens), changed)
         finally:
             await processes.close()
             # Ranks keep running if their agent and its guardian were killed.
@@ -129,7 +129,7 @@ async def open_session(
         await collector.close()
 
 
-def _backend(machine: Machine, processes: AgentProcesses, store: RankStore, tokens: _Tokens) -> LocalBackend:
+def _make_backend(machine: Machine, processes: AgentProcesses, store: RankStore, tokens: _Tokens) -> LocalBackend:
     job = tokens.job
     world = compute_world_size(job)
     node_gpus = split_gpus(machine.gpus, count_nodes_and_spares(job))

@@ -110,7 +110,7 @@ class SageMakerBackend:
             unrecorded_attempt=result,
             warnings=make_training_warnings(job),
             has_finalizer=has_finalizer,
-            agents=() if attempt is None else self.rank_reports.agents(uid, attempt),
+            agents=() if attempt is None else self.rank_reports.get_agents(uid, attempt),
             remaining_names=list_remaining_training_jobs(metadata, previous, job_state.deleted),
             has_all_reports=attempt is None or self._are_logs_read(uid, attempt, job_state, observed.training),
         )

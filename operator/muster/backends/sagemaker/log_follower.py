@@ -81,12 +81,12 @@ class LogFollower:
             entry.source = source
             return
         self.forget(uid)
-        followed_log = _FollowedLog(source, wake, RankLog(rank_group_of(source)))
+        followed_log = _FollowedLog(source, wake, RankLog(_make_rank_group(source)))
         followed_log.over_since = _get_now() if source.is_over else None
         followed_log.task = asyncio.create_task(self._read(followed_log), name=f"logs of {source.name}")
         self._followed[uid] = followed_log
 
-    def agents(self, job_uid: str, attempt: int) -> tuple[AgentFacts, ...]:
+    def get_agents(self, job_uid: str, attempt: int) -> tuple[AgentFacts, ...]:
         """Return the newest report of each node."""
         followed_log = self._followed.get(job_uid)
         return () if followed_log is None or followed_log.source.attempt != attempt else followed_log.log.list_agents()
@@ -176,7 +176,7 @@ def _get_now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def rank_group_of(source: LogSource) -> RankGroup:
+def _make_rank_group(source: LogSource) -> RankGroup:
     """Return a new rank group for the reader."""
     job = source.job
     return RankGroup(

@@ -44,7 +44,7 @@ class RankReports(Protocol):
         """
         ...
 
-    def agents(self, job_uid: str, attempt: int) -> tuple[AgentFacts, ...]:
+    def get_agents(self, job_uid: str, attempt: int) -> tuple[AgentFacts, ...]:
         """Return the newest report of each node, ordered by node; empty for another attempt."""
         ...
 

@@ -136,7 +136,7 @@ class DisplayedRun:
             self.display.show(view)
 
     def _show_line(self, node: int, text: str) -> None:
-        line = parse_line(self.layout.node_name(node), text)
+        line = parse_line(self.layout.get_node_name(node), text)
         if line.rank is not None:
             self._last_lines[line.rank] = line.text
         if self.options.shows_logs and should_show(line, self.options.ranks):

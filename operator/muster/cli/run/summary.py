@@ -70,9 +70,9 @@ def summarize_run(status: Status, facts: JobFacts, layout: RunLayout, base: Path
     root_cause = None if _was_stopped(status) else find_root_cause(status, facts)
     if root_cause is not None:
         if root_cause.last_lines:
-            lines.append(f"  last lines of {root_cause.process} on {layout.node_name(root_cause.node)}:")
+            lines.append(f"  last lines of {root_cause.process} on {layout.get_node_name(root_cause.node)}:")
             lines += [f"  | {strip_control_sequences(line)}" for line in root_cause.last_lines]
-        lines.append(f"  its log   {_format_path(layout.node(root_cause.node).log, base)}")
+        lines.append(f"  its log   {_format_path(layout.get_node(root_cause.node).log, base)}")
     else:
         lines.append(f"  logs      {_format_path(layout.folder / 'logs', base)}")
     lines.append(f"  resource  {_format_path(layout.resource, base)}")

@@ -56,7 +56,7 @@ class AdaptiveLimit:
     _shortest: dict[str, ShortestLatency] = field(default_factory=dict)
     _limits: dict[str, float] = field(default_factory=dict)
 
-    def of(self, namespace: str) -> int:
+    def get_limit(self, namespace: str) -> int:
         """Return the namespace's current limit of concurrent requests."""
         return int(self._limits.get(namespace, INITIAL_LIMIT))
 

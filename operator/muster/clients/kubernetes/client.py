@@ -118,19 +118,19 @@ class Client:
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
         """Return an object. `namespace` is None for a cluster-scoped kind."""
         return parse_object(
-            await self._session.text(Request("GET", kind.build_path(namespace, name))), kind.parse_options
+            await self._session.fetch_text(Request("GET", kind.build_path(namespace, name))), kind.parse_options
         )
 
     async def list(self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = "") -> Listing:
         """Return all objects that the selectors match, in one namespace or in all (None)."""
         items: list[Object] = []
         version = ""
-        async for page in self.pages(kind, namespace, labels=labels, fields=fields):
+        async for page in self.list_pages(kind, namespace, labels=labels, fields=fields):
             items += page.items
             version = page.resource_version
         return Listing(tuple(items), version)
 
-    async def pages(
+    async def list_pages(
         self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = ""
     ) -> AsyncGenerator[Page, None]:
         """Yield the pages of a list, which are of the same resource version. Status 410: the version has expired."""
@@ -138,10 +138,10 @@ class Client:
         limit, token = PAGE_SIZE, True
         while token:
             request = Request(
-                "GET", kind.build_path(namespace), {**query, "limit": limit}, accept=_accept(kind, "List")
+                "GET", kind.build_path(namespace), {**query, "limit": limit}, accept=_build_accept_header(kind, "List")
             )
             try:
-                text = await self._session.text(request, MAX_RESPONSE_BYTES if limit == 1 else PAGE_BYTES)
+                text = await self._session.fetch_text(request, MAX_RESPONSE_BYTES if limit == 1 else PAGE_BYTES)
             except ResponseTooLong:
                 if limit == 1:
                     raise
@@ -210,18 +210,21 @@ class Client:
             "labelSelector": labels,
             "fieldSelector": fields,
         }
-        lines, request = LineSplitter(), Request("GET", kind.build_path(namespace), query, accept=_accept(kind, ""))
+        lines, request = (
+            LineSplitter(),
+            Request("GET", kind.build_path(namespace), query, accept=_build_accept_header(kind, "")),
+        )
         async with aclosing(self._session.stream(request)) as chunks:
             async for chunk in chunks:
                 for line in lines.feed(chunk):
                     if len(line) > LARGE_BYTES:
-                        yield await asyncio.to_thread(_change, line, kind)
+                        yield await asyncio.to_thread(_parse_change, line, kind)
                     else:
-                        yield _change(line, kind)
+                        yield _parse_change(line, kind)
 
     async def read(self, path: str) -> str:
         """Read another path of the API server, such as its public keys."""
-        return (await self._session.text(Request("GET", path))).decode()
+        return (await self._session.fetch_text(Request("GET", path))).decode()
 
     async def log(self, namespace: str, pod: str, options: LogOptions) -> AsyncGenerator[bytes, None]:
         """Yield chunks of a container's log, which may split lines. Status 400: the container hasn't started."""
@@ -255,7 +258,7 @@ class Client:
         accept: str = Request.accept,
     ) -> bytes:
         request = Request(method, path, query, dict(body), content_type, self._is_change_allowed, accept)
-        return await self._session.text(request)
+        return await self._session.fetch_text(request)
 
 
 def _add_type(kind: Kind, item: Object) -> Object:
@@ -263,11 +266,11 @@ def _add_type(kind: Kind, item: Object) -> Object:
     return {"apiVersion": kind.api_version, "kind": kind.name, **item}
 
 
-def _accept(kind: Kind, suffix: str) -> str:
+def _build_accept_header(kind: Kind, suffix: str) -> str:
     return _METADATA.format(suffix) if kind.parse_options.is_metadata_only else Request.accept
 
 
-def _change(line: bytes, kind: Kind) -> Change:
+def _parse_change(line: bytes, kind: Kind) -> Change:
     event = read_watch_event(line)
     match event.type:
         case "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" as known:

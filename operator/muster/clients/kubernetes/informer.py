@@ -125,7 +125,7 @@ class _NamespaceWatch:
     async def _list(self) -> None:
         listed_keys: set[tuple[str, str]] = set()
         version = ""
-        listing = self.client.pages(self.kind, self.namespace, **self.selectors)
+        listing = self.client.list_pages(self.kind, self.namespace, **self.selectors)
         async with aclosing(listing) as pages:
             async for page in pages:
                 version = page.resource_version

@@ -1,8 +1,8 @@
 """What all requests to the API server have in common."""
 
-from muster.distribution import version
+from muster.distribution import get_version
 
-USER_AGENT = f"muster/{version()}"
+USER_AGENT = f"muster/{get_version()}"
 
 RESPONSE_SECONDS = 20.0
 """The timeout of a response, or of the start of a stream."""

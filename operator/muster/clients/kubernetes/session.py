@@ -85,7 +85,7 @@ class Session:
         self._outdated: list[ClusterAccess] = []
         self._renewal_lock = asyncio.Lock()
         self._limit = AdaptiveLimit(MAX_IN_FLIGHT)
-        self._slots = FairSlots(MAX_IN_FLIGHT, self._limit.of)
+        self._slots = FairSlots(MAX_IN_FLIGHT, self._limit.get_limit)
 
     @property
     def namespace(self) -> str:
@@ -97,7 +97,7 @@ class Session:
         for access in (self._access, *self._outdated):
             await access.close()
 
-    async def text(self, request: Request, most: int = MAX_RESPONSE_BYTES) -> bytes:
+    async def fetch_text(self, request: Request, most: int = MAX_RESPONSE_BYTES) -> bytes:
         """Return the response's body. Raises ApiError, `ResponseTooLong` if it has more than `most` bytes."""
         client_timeout = aiohttp.ClientTimeout(total=RESPONSE_SECONDS)
         # Statuses and deletions of later jobs don't wait until the pods of a large earlier job exist.

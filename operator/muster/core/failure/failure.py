@@ -51,7 +51,7 @@ class Failure:
         """Whether this rank is one of the root causes."""
         return (rank, node) in self._root_cause_keys
 
-    def exited_early(self, rank: int, node: int) -> bool:
+    def has_exited_early(self, rank: int, node: int) -> bool:
         """Whether this rank is one of the early exits."""
         return (rank, node) in self._early_exit_keys
 
@@ -101,7 +101,7 @@ def _find_root_cause(facts: JobFacts, ends: tuple[End, ...]) -> End:
     for end in list_rank_ends(facts):
         if end.stopped and end.at <= first.at + WINDOW_SECONDS and _has_own_error(end):
             return end
-    # The actual cause was not observed: it exited with 0, or its node is unreachable. Use the first failure.
+    # The cause was not observed: its rank exited with code 0, or its node is unreachable. Use the first failure.
     return first
 
 

@@ -42,7 +42,7 @@ LOST_SECONDS = 60.0
 """How long to wait for a silent node after the cluster has marked its Kubernetes node as unreachable.
 
 A network switch can restart in this time, and the ranks continue. Kubernetes takes 40 to 50 s to mark a node. So a
-network partition of less than 100 s never ends a job, and a longer one ends it after two minutes.
+network partition of less than 100 s never ends an attempt. A longer partition ends it after two minutes.
 """
 
 _UNREACHABLE = Problem(

@@ -11,7 +11,7 @@ from muster.core.status.views import FAILED
 MAX_SECONDS = 366 * 24 * 3600.0
 """The metrics ignore longer times.
 
-They come from an edited status, and one would make the sum of a histogram useless.
+They come from an edited status, and a single one would make the sum of a histogram useless.
 """
 
 _SUSPENDED_BY_USER = "Suspended"

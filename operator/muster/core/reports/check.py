@@ -42,9 +42,9 @@ class JobShape:
     """Properties of a job that are known without reports.
 
     `created_at` is in Unix seconds. `namespace` is "" without a cluster. `has_fixed_ranks` is set if a node has the
-    same ranks in every attempt. Otherwise a node may report the ranks of any one node, and `complete_facts` drops ranks
-    that are not its own. `agents` is the number of agents that may run. It is lower than `nodes` in an elastic job that
-    may grow.
+    same ranks in every attempt. Otherwise a report may contain the ranks of any one node, and `complete_facts` drops
+    ranks that are not the reporting node's. `agents` is the number of agents that may run. It is lower than `nodes` in
+    an elastic job that may grow.
     """
 
     job_uid: str

@@ -82,16 +82,16 @@ def _list_transition_events(previous: Status, status: Status) -> Iterator[JobEve
         yield JobEvent("Normal", "Started", _describe_start(status), since, deduplication_key)
         yield from _list_spare_events(status, since)
         yield from _list_resize_events(status, since)
-    if _became_true(previous, status, SUSPENDED):
+    if _has_become_true(previous, status, SUSPENDED):
         yield JobEvent("Normal", "Suspended", truncate_message(status.message), suspension.last_transition_time)
-    if _became_true(previous, status, "Complete"):
+    if _has_become_true(previous, status, "Complete"):
         yield JobEvent(
             "Normal",
             "Completed",
             truncate_message(status.message),
             _get_condition(status, "Complete").last_transition_time,
         )
-    if _became_true(previous, status, "Failed"):
+    if _has_become_true(previous, status, "Failed"):
         yield JobEvent(
             "Warning", "Failed", truncate_message(status.message), _get_condition(status, "Failed").last_transition_time
         )
@@ -204,7 +204,7 @@ def _list_problem_events(previous: Status, status: Status) -> Iterator[JobEvent]
 _NORMAL_REASONS = frozenset((NODES_NOT_PLACED, GANG_RELEASED, SUSPENDED))
 
 
-def _became_true(previous: Status, status: Status, condition_type: str) -> bool:
+def _has_become_true(previous: Status, status: Status, condition_type: str) -> bool:
     """Whether the condition has become true."""
     return _get_condition(status, condition_type).status == "True" != _get_condition(previous, condition_type).status
 

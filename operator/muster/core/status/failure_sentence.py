@@ -258,7 +258,7 @@ def _find_other_ranks(failure: Failure, views: tuple[RankView, ...]) -> tuple[Ra
         view
         for view in views
         if not failure.is_root_cause(view.rank, view.node.node)
-        and not failure.exited_early(view.rank, view.node.node)
+        and not failure.has_exited_early(view.rank, view.node.node)
         and view.node.node not in failure.failed_nodes
     )
 

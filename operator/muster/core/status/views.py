@@ -137,7 +137,7 @@ def _classify_end(rank: int, end: End, status_input: StatusInput) -> tuple[str, 
     if failure is not None and failure.is_root_cause(rank, end.node):
         return FAILED, end.reason or failure.reason
     if end.is_success:
-        early = failure is not None and failure.exited_early(rank, end.node)
+        early = failure is not None and failure.has_exited_early(rank, end.node)
         return SUCCEEDED, "EndedEarly" if early else "Completed"
     if end.stopped:
         return STOPPED, "StoppedByMuster"

@@ -68,17 +68,17 @@ def test_nodes_share_model_output_and_checkpoints(tmp_path: pathlib.Path) -> Non
     layout = RunLayout(tmp_path / "run", tmp_path / "private", "vit")
     make_folders(layout, 2, None)
     make_folders(layout, 2, None)
-    (layout.node(0).root / "model" / "weights").write_text("w")
-    assert (layout.node(1).root / "model" / "weights").read_text() == "w"
+    (layout.get_node(0).root / "model" / "weights").write_text("w")
+    assert (layout.get_node(1).root / "model" / "weights").read_text() == "w"
     assert (layout.model / "weights").read_text() == "w"
-    assert (layout.node(1).root / "checkpoints").resolve() == layout.checkpoints.resolve()
-    assert layout.node(0).run.stat().st_mode & 0o777 == 0o700
+    assert (layout.get_node(1).root / "checkpoints").resolve() == layout.checkpoints.resolve()
+    assert layout.get_node(0).run.stat().st_mode & 0o777 == 0o700
 
 
 def test_snapshots_may_lie_elsewhere(tmp_path: pathlib.Path) -> None:
     layout = RunLayout(tmp_path / "run", tmp_path / "private", "vit")
     make_folders(layout, 1, tmp_path / "mine")
-    assert (layout.node(0).root / "checkpoints").resolve() == (tmp_path / "mine").resolve()
+    assert (layout.get_node(0).root / "checkpoints").resolve() == (tmp_path / "mine").resolve()
     assert not layout.checkpoints.exists()
 
 
@@ -96,8 +96,8 @@ def test_channels_appear_under_every_node(tmp_path: pathlib.Path) -> None:
     make_folders(layout, 2, folders.checkpoints)
     link_channels(layout, 2, folders)
     link_channels(layout, 2, folders)
-    assert (layout.node(1).channels / "train").resolve() == data.resolve()
-    assert (layout.node(1).channels / "test").resolve() == mine.resolve()
+    assert (layout.get_node(1).channels / "train").resolve() == data.resolve()
+    assert (layout.get_node(1).channels / "test").resolve() == mine.resolve()
 
 
 def test_what_is_missing_is_named_with_its_remedy(tmp_path: pathlib.Path) -> None:

@@ -18,9 +18,9 @@ def test_the_last_value_of_each_metric_counts_on_each_host() -> None:
         (0, 4.0, "-"),
     ]
     assert [output.feed(*line) for line in lines] == [True, True, True, False]
-    assert output.of(0) == (
+    assert output.get_metrics(0) == (
         MetricFacts(MetricValue("acc", 0.1, 0, 0.0), 1.0),
         MetricFacts(MetricValue("loss", 0.5, 0, 0.0), 3.0),
     )
-    assert output.of(1) == (MetricFacts(MetricValue("loss", 1.5, 4, 0.0), 2.0),)
-    assert output.of(2) == ()
+    assert output.get_metrics(1) == (MetricFacts(MetricValue("loss", 1.5, 4, 0.0), 2.0),)
+    assert output.get_metrics(2) == ()

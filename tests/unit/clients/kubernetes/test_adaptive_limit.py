@@ -72,7 +72,7 @@ def test_what_takes_long_by_itself_is_not_taken_for_a_queue() -> None:
     for number in range(200):
         limit.record_latency("a", "PATCH pods", 0.001, number)
         limit.record_latency("a", "POST pods", 0.5, number)
-    assert limit.of("a") == MOST
+    assert limit.get_limit("a") == MOST
 
 
 def test_a_server_that_has_become_slower_for_good_is_given_all_again() -> None:
@@ -81,20 +81,20 @@ def test_a_server_that_has_become_slower_for_good_is_given_all_again() -> None:
         limit.record_latency("a", "POST pods", 0.01, at)
     for at in range(100):
         limit.record_latency("a", "POST pods", 0.1, at)
-    assert limit.of("a") == MIN_LIMIT
+    assert limit.get_limit("a") == MIN_LIMIT
     for at in range(100, 100 + 3 * int(LATENCY_WINDOW_SECONDS)):
         limit.record_latency("a", "POST pods", 0.1, at)
-    assert limit.of("a") == MOST
+    assert limit.get_limit("a") == MOST
 
 
 def test_no_answer_counts_as_a_late_one() -> None:
     limit = AdaptiveLimit(MOST)
     for _ in range(50):
         limit.record_failure("a")
-    assert limit.of("a") == MIN_LIMIT
-    assert limit.of("b") == INITIAL_LIMIT
+    assert limit.get_limit("a") == MIN_LIMIT
+    assert limit.get_limit("b") == INITIAL_LIMIT
     limit.forget("a")
-    assert limit.of("a") == INITIAL_LIMIT
+    assert limit.get_limit("a") == INITIAL_LIMIT
 
 
 def test_answers_that_never_come_do_not_keep_the_namespaces_other_requests_waiting() -> None:
@@ -117,4 +117,4 @@ def test_there_is_always_something(answers: list[tuple[float, float]]) -> None:
     for seconds, passed in answers:
         now += passed
         limit.record_latency("a", "POST pods", seconds, now)
-        assert MIN_LIMIT <= limit.of("a") <= MOST
+        assert MIN_LIMIT <= limit.get_limit("a") <= MOST

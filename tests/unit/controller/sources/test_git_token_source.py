@@ -25,7 +25,7 @@ class Answering:
         self.answer = answer
         self.asked: list[tuple[str, str]] = []
 
-    async def text(self, request: Request) -> bytes:
+    async def fetch_text(self, request: Request) -> bytes:
         self.asked.append((request.method, request.path))
         if isinstance(self.answer, ApiError):
             raise self.answer

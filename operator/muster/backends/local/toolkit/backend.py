@@ -51,7 +51,7 @@ _ATTEMPT = 1
 
 @dataclass
 class ToolkitBackend:
-    """The hosts of one job. `agents` returns their ranks' reports, by node; `clock` returns Unix seconds.
+    """The hosts of one job. `get_agents` returns their ranks' reports, by node; `clock` returns Unix seconds.
 
     `has_reports`: the ranks can report by log lines. `read_metrics` returns a node's metrics, which SageMaker's
     MetricDefinitions find in its output.
@@ -63,7 +63,7 @@ class ToolkitBackend:
     python: str
     environment: Mapping[str, str]
     processes: AgentProcesses
-    agents: Callable[[], Mapping[int, AgentFacts]]
+    get_agents: Callable[[], Mapping[int, AgentFacts]]
     read_metrics: Callable[[int], tuple[MetricFacts, ...]]
     has_reports: bool
     clock: Callable[[], float]
@@ -80,7 +80,7 @@ class ToolkitBackend:
 
     async def observe(self, job: Job) -> JobFacts:
         """Observe the job's hosts."""
-        agents = self.agents()
+        agents = self.get_agents()
         nodes = tuple(self._build_node(job, node, agents.get(node)) for node in range(job.spec.nodes))
         return JobFacts(self._created_at, nodes, HEARTBEAT_SECONDS, self._stop)
 
@@ -100,7 +100,7 @@ class ToolkitBackend:
                     assert_never(action)
 
     def _build_node(self, job: Job, node: int, agent: AgentFacts | None) -> NodeFacts:
-        process = self.processes.facts(node)
+        process = self.processes.get_facts(node)
         command, at = self._sent_commands.get(node, (None, None))
         if process.state is ProcessState.MISSING:
             return NodeFacts(node, self.hosts[node], process)
@@ -113,9 +113,9 @@ class ToolkitBackend:
     def _derive_agent_facts(self, job: Job, process: ProcessFacts, node: int) -> AgentFacts:
         """Derive the facts of a host whose ranks have not reported."""
         # Once one rank has reported, all must: a rank without a report may never have run.
-        succeeded = process.exit_code == 0 and not self.agents()
+        succeeded = process.exit_code == 0 and not self.get_agents()
         # A rank without reports has the state of its host's process.
-        ranks = _ranks_from_host(job, process, node) if succeeded or not self.has_reports else ()
+        ranks = _build_ranks_from_host(job, process, node) if succeeded or not self.has_reports else ()
         reported_at = process.started_at if self.has_reports else self.clock()
         phase = AgentPhase.ENDED if succeeded else AgentPhase.RUNNING
         reports = tuple(facts.report for facts in ranks)
@@ -144,7 +144,7 @@ class ToolkitBackend:
                 replacement=action.replacement,
                 arguments=build_host_command(TrainingPlaces(self.layout.private), self.python, action.node),
                 environment=self.environment,
-                log=self.layout.node(action.node).log,
+                log=self.layout.get_node(action.node).log,
             )
         )
 
@@ -158,7 +158,7 @@ class ToolkitBackend:
                 asyncio.get_running_loop().call_later(delay, self.processes.terminate, node)
 
 
-def _ranks_from_host(job: Job, process: ProcessFacts, node: int) -> tuple[RankFacts, ...]:
+def _build_ranks_from_host(job: Job, process: ProcessFacts, node: int) -> tuple[RankFacts, ...]:
     """Derive the ranks' states from their host's process: like SageMaker, assume that they run and succeed together."""
     procs = get_procs_per_node(job)
     succeeded = process.exit_code == 0

@@ -69,7 +69,7 @@ class TrainingPlaces:
     def toolkit(self) -> Path:
         return self.private / _PROGRAM
 
-    def host(self, node: int) -> Path:
+    def get_host_file(self, node: int) -> Path:
         return self.private / f"host-{node}.json"
 
 
@@ -87,7 +87,7 @@ def make_hosts(training: Training, layout: RunLayout, hosts_file: str, python: s
     command = (python, "-I", "-S", str(paths.toolkit), SSH, str(paths.sockets))
     _write_executable(paths.programs / "ssh", f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
     for node, name in enumerate(training.hosts):
-        root = layout.node(node).root
+        root = layout.get_node(node).root
         _write_config(training, name, root / "input" / "config")
         _write_code(training.code, root / "code")
         host = {
@@ -100,12 +100,12 @@ def make_hosts(training: Training, layout: RunLayout, hosts_file: str, python: s
             "archive": str(layout.archive),
             "parent": os.getpid(),
         }
-        paths.host(node).write_text(json.dumps(host), encoding="utf-8")
+        paths.get_host_file(node).write_text(json.dumps(host), encoding="utf-8")
 
 
 def build_host_command(paths: TrainingPlaces, python: str, node: int) -> tuple[str, ...]:
     """Return the command that starts a host's toolkit."""
-    return (python, str(paths.toolkit), str(paths.host(node)))
+    return (python, str(paths.toolkit), str(paths.get_host_file(node)))
 
 
 def build_host_environment(training: Training, paths: TrainingPlaces, inherited: Mapping[str, str]) -> dict[str, str]:

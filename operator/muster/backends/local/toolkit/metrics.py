@@ -23,6 +23,6 @@ class OutputMetrics:
         entry.update({name: MetricFacts(MetricValue(name, value, rank, 0.0), at) for name, value in values.items()})
         return bool(values)
 
-    def of(self, node: int) -> tuple[MetricFacts, ...]:
+    def get_metrics(self, node: int) -> tuple[MetricFacts, ...]:
         """Return the node's metrics, sorted by name."""
         return tuple(metric for _, metric in sorted(self._by_node.get(node, {}).items()))
