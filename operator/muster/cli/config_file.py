@@ -1,6 +1,6 @@
 """Read the operator's configuration from the file of the option `--config`.
 
-Most commands run without the option, so the functions import what a configuration needs when there is one.
+Most commands run without the option. So the functions import the modules for a configuration only if there is one.
 """
 # ruff: noqa: PLC0415 - see above
 

@@ -15,8 +15,8 @@ _CODES = range(100, 600)
 class RequestCounter:
     """Counts requests since the process started; any thread may call it.
 
-    A key has three words: what was requested of what, and the response's code. The callers have a bounded number of
-    words, and an answer may have any code, so the codes are limited to those of HTTP.
+    A key has three words: what was requested of what, and the response's code. The callers use a bounded number of
+    words. A response may have any code, so codes outside HTTP's range count as none.
     """
 
     _counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)

@@ -69,7 +69,8 @@ class EditedSources:
             job_state.source_problem = None
             return command
         sha256, now = command.source.sha256, self.clock()
-        # Without the code, or memory for it, each report of an agent leads here, and the code is large.
+        # While the code is missing or doesn't fit into memory, each report of an agent leads here. Don't read the code
+        # each time, because it is large.
         read_again_at = job_state.attempt_source_read_at + SOURCE_SECONDS
         if job_state.attempt_source == (command.attempt, sha256) and now < read_again_at:
             return None

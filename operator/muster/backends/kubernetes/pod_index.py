@@ -93,7 +93,7 @@ def _make_memory_limits() -> MemoryLimits:
 class PodIndex:
     """The pods of all jobs. It calls `on_change` with the job's uid whenever one of its pods changes.
 
-    A pod of another namespace is none of the job's pods, whatever owner it names. The index logs and
+    A pod in another namespace never belongs to the job, even if its owner reference names the job. The index logs and
     ignores a pod for which its namespace has no memory left. `clock` returns Unix seconds.
     """
 

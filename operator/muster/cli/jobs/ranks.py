@@ -1,7 +1,7 @@
 """`muster ranks JOB`: the board of a job on a cluster, from its status.
 
-The functions import what only they use: a command that draws the board once needs neither the event loop nor the client
-that watches the job, whose imports would take most of its time.
+Imports that only one function needs are inside it: a command that draws the board once needs neither the event loop nor
+the client that watches the job, whose imports would take most of the command's time.
 """
 # ruff: noqa: PLC0415 - see above
 

@@ -1,8 +1,8 @@
 """Read the usual kubeconfig without the official client, whose import takes longer than a short command may take.
 
 The usual kubeconfig is one file with a server, its CA, and a token, a certificate or a plug-in for the credentials.
-Of any other configuration, such as a proxy, an auth provider or a pod's account, and of each that is not usable, this
-module returns None: `access.py` knows them all, and explains what is wrong.
+For any other configuration, such as a proxy, an auth provider or a pod's account, and for an unusable one, this module
+returns None. Then `access.py` reads the configuration, or explains what is wrong with it.
 """
 
 from __future__ import annotations

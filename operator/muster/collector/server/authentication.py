@@ -16,8 +16,9 @@ POD_RATE = Rate(per_second=20.0, burst=100.0)
 MAX_PODS = 50_000
 
 UNAUTHENTICATED_RATE = Rate(per_second=10.0, burst=50.0)
-"""The maximum rate of one address' requests without a valid token, or with that of a pod of no job: each may cost a
-signature check.
+"""The maximum rate of requests from one address without a valid token, or with the token of a pod of no job.
+
+Each of these requests may cost a signature check.
 """
 
 MAX_ADDRESSES = 10_000

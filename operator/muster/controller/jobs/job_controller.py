@@ -191,7 +191,7 @@ class JobController:
 
     async def _reconcile(self) -> Requeue:
         dependencies, status_writer = self.dependencies, self._status_writer
-        # Not before the first step has got its turn: this reconcile also handles the events until now.
+        # Clear the events only now, when the first step has its turn: this reconcile handles all events until now.
         self._change_event.clear()
         dependencies.store.clear_state_change(self.resource.uid)
         self._is_urgent = False

@@ -21,10 +21,10 @@ class _MeanWait:
 class MeanWaits:
     """The mean wait of each namespace's recent steps.
 
-    It is without the time in which other namespaces have their turns: that must not delay a job any further.
+    The mean excludes the turns of other namespaces, because their load must not increase the delay of a job.
     """
 
-    _means: OrderedDict[str, _MeanWait] = field(default_factory=OrderedDict)  # the latest granted one is the last
+    _means: OrderedDict[str, _MeanWait] = field(default_factory=OrderedDict)  # the latest one is the last
 
     def __len__(self) -> int:
         return len(self._means)
@@ -37,7 +37,7 @@ class MeanWaits:
     def add(self, namespace: str, acquired_at: float, now: float) -> None:
         """Add a step that has waited since `acquired_at` and runs `now`. Forget the namespaces without recent steps."""
         mean = self._means.get(namespace, _MeanWait(0.0, acquired_at))
-        # Since the previous step of its namespace, it was the next one, and waited only for other namespaces.
+        # After the previous step of its namespace, this step was the next one, and waited only for other namespaces.
         own_seconds = max(0.0, mean.granted_at - acquired_at)
         self._means[namespace] = _MeanWait(mean.seconds + _WEIGHT * (own_seconds - mean.seconds), now)
         self._means.move_to_end(namespace)

@@ -63,8 +63,8 @@ _FIRST = Place()
 class _WaitingTickets:
     """The tickets of a namespace: decisions with the oldest first, and a heap of actions by job.
 
-    `old_actions` has the actions with the oldest first. An action that is taken there stays in the heap, where it is
-    skipped because it is done.
+    `old_actions` has the actions with the oldest first. An action that is taken from `old_actions` stays in
+    the heap, which skips it later because it is done.
     """
 
     decisions: deque[_Ticket] = field(default_factory=deque)

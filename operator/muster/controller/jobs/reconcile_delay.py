@@ -16,9 +16,10 @@ MIN_DELAY_SECONDS = 0.02
 """The minimum delay between two reconciles, so that one handles all reports that arrive together."""
 
 LOAD_FACTOR, IDLE_WAIT_SECONDS, MAX_LOAD_DELAY_SECONDS = 30.0, 0.003, 1.0
-"""If steps wait long for others of their namespace, the minimum delay of its jobs is this multiple of the excess.
+"""If the steps of a namespace wait longer than `IDLE_WAIT_SECONDS` for each other, the minimum delay of its jobs is the
+excess times `LOAD_FACTOR`, and at most `MAX_LOAD_DELAY_SECONDS`.
 
-So if hundreds of jobs fail at once, the first reconcile of each is before later ones of the other jobs.
+So if hundreds of jobs fail at once, each of them is reconciled once before any is reconciled again.
 """
 
 MAX_URGENT_DELAY_SECONDS = 0.5
