@@ -53,7 +53,7 @@ def choose_elastic_members(previous: Status, last: Sequence[int] | None, resize_
     if last is None or previous.attempt == 0:
         return tuple(range(resize_input.count))
     # Keep all members while one of them may still run ranks.
-    if _may_run_ranks(previous, [nodes[member] for member in last]):
+    if _may_ranks_still_run(previous, [nodes[member] for member in last]):
         return tuple(last)
     ready = {node.node for node in nodes if _is_ready(node, resize_input)}
     # A restart prefers ready nodes, so that the surviving members can start soon.
@@ -179,7 +179,7 @@ def _is_ready(node: NodeFacts, resize_input: ResizeInput) -> bool:
     return node.is_ready and not will_end(node) and not resize_input.facts.is_silent(node, resize_input.now)
 
 
-def _may_run_ranks(previous: Status, members: Sequence[NodeFacts]) -> bool:
+def _may_ranks_still_run(previous: Status, members: Sequence[NodeFacts]) -> bool:
     """Whether ranks of the last attempt may run. A new leader has not received reports of all agents yet."""
     return are_all_cut_off(members) or any(_may_node_run(previous, node) for node in members)
 

@@ -192,13 +192,13 @@ def _list_ranks(job: Job, member: NodeFacts) -> range:
     return range(member.node_rank * procs, (member.node_rank + 1) * procs)
 
 
-def _keep_ranks(node: NodeFacts, kept: range) -> NodeFacts:
-    """Drop ranks outside `kept` and their metrics. The collector doesn't know the members, so it accepts such ranks."""
+def _keep_ranks(node: NodeFacts, own_ranks: range) -> NodeFacts:
+    """Drop other ranks and their metrics: the collector doesn't know the members, so it accepts such ranks."""
     agent = node.agent
     if agent is None:
         return node
-    ranks = tuple(rank for rank in agent.ranks if rank.report.rank in kept)
-    metrics = tuple(metric for metric in agent.metrics if metric.value.rank in kept)
+    ranks = tuple(rank for rank in agent.ranks if rank.report.rank in own_ranks)
+    metrics = tuple(metric for metric in agent.metrics if metric.value.rank in own_ranks)
     if (len(ranks), len(metrics)) == (len(agent.ranks), len(agent.metrics)):
         return node
     return replace(node, agent=replace(agent, ranks=ranks, metrics=metrics))

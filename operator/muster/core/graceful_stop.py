@@ -29,7 +29,7 @@ def find_stop_call_number(facts: JobFacts, outcome: Outcome) -> int | None:
     if not is_graceful(facts, outcome):
         return None
     calls = [_get_stop_call_number(node) for node in facts.nodes]
-    if any(call is None and _may_run_ranks(node) for node, call in zip(facts.nodes, calls, strict=True)):
+    if any(call is None and _may_ranks_still_run(node) for node, call in zip(facts.nodes, calls, strict=True)):
         return UNKNOWN_STOP_CALL_NUMBER
     return max((call for call in calls if call is not None), default=UNKNOWN_STOP_CALL_NUMBER)
 
@@ -43,7 +43,7 @@ def add_stop_call_number(command: Command, node: NodeFacts, stop_call_number: in
     return replace(command, kind=CommandKind.STOP_AT, is_graceful=True, stop_call=stop_call_number)
 
 
-def _may_run_ranks(node: NodeFacts) -> bool:
+def _may_ranks_still_run(node: NodeFacts) -> bool:
     agent = node.current_agent
     has_no_ranks = agent is not None and agent.report.phase in (AgentPhase.READY, AgentPhase.UPLOADING)
     return not (node.is_idle or has_no_ranks)

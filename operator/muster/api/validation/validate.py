@@ -234,7 +234,7 @@ def _parse_spec(value: dict[str, JSON]) -> tuple[Spec | None, list[PathProblem]]
     details_by_path: dict[FieldPath, list[int]] = {}
     for index, detail in enumerate(details):
         details_by_path.setdefault(
-            ("spec", *_resolve_location(detail["loc"], value, missing=detail["type"] == "missing")), []
+            ("spec", *_resolve_location(detail["loc"], value, is_missing=detail["type"] == "missing")), []
         ).append(index)
     return None, [
         (path, partial(build_message, path, [details[index] for index in group]))
@@ -242,12 +242,12 @@ def _parse_spec(value: dict[str, JSON]) -> tuple[Spec | None, list[PathProblem]]
     ]
 
 
-def _resolve_location(loc: tuple[str | int, ...], value: JSON, *, missing: bool) -> FieldPath:
+def _resolve_location(loc: tuple[str | int, ...], value: JSON, *, is_missing: bool) -> FieldPath:
     """Convert pydantic's location to a path, without the names of a union's members."""
     path: list[str | int] = []
     for position, part in enumerate(loc):
         is_last = position == len(loc) - 1
-        if isinstance(value, dict) and isinstance(part, str) and (part in value or (is_last and missing)):
+        if isinstance(value, dict) and isinstance(part, str) and (part in value or (is_last and is_missing)):
             value = value.get(part)
         elif isinstance(value, list) and isinstance(part, int) and part < len(value):
             value = value[part]

@@ -50,9 +50,9 @@ class ShortestLatency:
 
 @dataclass
 class AdaptiveLimit:
-    """The limits of all namespaces, at most `most` each. Times are in seconds of one clock."""
+    """The limits of all namespaces, at most `maximum` each. Times are in seconds of one clock."""
 
-    most: int
+    maximum: int
     _shortest: dict[str, ShortestLatency] = field(default_factory=dict)
     _limits: dict[str, float] = field(default_factory=dict)
 
@@ -78,4 +78,4 @@ class AdaptiveLimit:
     def _adjust(self, namespace: str, gradient: float) -> None:
         limit = self._limits.get(namespace, INITIAL_LIMIT)
         target = limit * gradient + QUEUE_ALLOWANCE
-        self._limits[namespace] = max(MIN_LIMIT, min(self.most, limit + SMOOTHING * (target - limit)))
+        self._limits[namespace] = max(MIN_LIMIT, min(self.maximum, limit + SMOOTHING * (target - limit)))

@@ -97,8 +97,8 @@ class Session:
         for access in (self._access, *self._outdated):
             await access.close()
 
-    async def fetch_text(self, request: Request, most: int = MAX_RESPONSE_BYTES) -> bytes:
-        """Return the response's body. Raises ApiError, `ResponseTooLong` if it has more than `most` bytes."""
+    async def fetch_text(self, request: Request, max_bytes: int = MAX_RESPONSE_BYTES) -> bytes:
+        """Return the response's body. Raises ApiError, `ResponseTooLong` if it has more than `max_bytes` bytes."""
         client_timeout = aiohttp.ClientTimeout(total=RESPONSE_SECONDS)
         # Statuses and deletions of later jobs don't wait until the pods of a large earlier job exist.
         order = creation_order.get() if request.method == "POST" else 0
@@ -108,13 +108,15 @@ class Session:
                 self._measure_latency(request),
                 self._fetch_response(request, client_timeout) as response,
             ):
-                result = await _read_body(response, most)
+                result = await _read_body(response, max_bytes)
         finally:
             if self._slots.is_idle(request.namespace):
                 self._limit.forget(request.namespace)
         if result is None:
             raise ResponseTooLong(
-                NO_RESPONSE, "TooLong", f"the answer to {request.method} {request.path} is longer than {most} bytes"
+                NO_RESPONSE,
+                "TooLong",
+                f"the answer to {request.method} {request.path} is longer than {max_bytes} bytes",
             )
         return result
 
@@ -228,11 +230,11 @@ async def _send_request(
             response.release()
 
 
-async def _read_body(response: aiohttp.ClientResponse, most: int) -> bytes | None:
-    """Read the response's body; None if it has more than `most` bytes."""
+async def _read_body(response: aiohttp.ClientResponse, max_bytes: int) -> bytes | None:
+    """Read the response's body; None if it has more than `max_bytes` bytes."""
     result = bytearray()
     async for chunk in response.content.iter_any():
         result += chunk
-        if len(result) > most:
+        if len(result) > max_bytes:
             return None
     return bytes(result)

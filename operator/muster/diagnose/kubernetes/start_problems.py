@@ -100,11 +100,13 @@ def _build_pull_problem(container: Container, image: str, message: str) -> Probl
 def find_missing_config(pod: PodView, warnings: tuple[PodWarning, ...]) -> Problem | None:
     """Return the problem that a Secret, a ConfigMap or a key in it is missing."""
     for container, waiting in _list_waiting_containers(pod):
-        missing = _find_missing(pod, waiting.message) if waiting.reason == "CreateContainerConfigError" else None
+        missing = (
+            _describe_missing_object(pod, waiting.message) if waiting.reason == "CreateContainerConfigError" else None
+        )
         if missing is not None:
             return _build_missing_problem(missing, f"container {container.name} reads a variable from it")
     message = find_latest_message(warnings, MOUNT_REASONS) if not _has_sandbox(pod) else ""
-    missing = _find_missing(pod, message)
+    missing = _describe_missing_object(pod, message)
     return None if missing is None else _build_missing_problem(missing, f"volume {_find_volume(message)} contains it")
 
 
@@ -112,7 +114,7 @@ def _build_missing_problem(missing: str, use: str) -> Problem:
     return Problem(CONFIG_MISSING, f"{missing}, and {use}: create it")
 
 
-def _find_missing(pod: PodView, message: str) -> str | None:
+def _describe_missing_object(pod: PodView, message: str) -> str | None:
     object_match = _MISSING_OBJECT.search(message)
     if object_match is not None:
         kind, name = _KINDS[object_match.group(1).lower()], object_match.group(2)
@@ -189,9 +191,9 @@ def find_start_failure(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | Non
     )
 
 
-def _build_python_problem(pod: PodView, what: str) -> Problem:
+def _build_python_problem(pod: PodView, deficiency: str) -> Problem:
     remedy = "set spec.agent.inject to InitContainer, which provides Python, or use an image with Python 3.8 or later"
-    return Problem(AGENT_NEEDS_PYTHON, f"image {quote(pod.trainer.image, 200)} {what}: {remedy}")
+    return Problem(AGENT_NEEDS_PYTHON, f"image {quote(pod.trainer.image, 200)} {deficiency}: {remedy}")
 
 
 def _list_waiting_containers(pod: PodView) -> Iterator[tuple[Container, Waiting]]:

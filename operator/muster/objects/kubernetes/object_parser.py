@@ -42,9 +42,9 @@ def read_object(part: Part, parse_options: ParseOptions) -> Object:
     return {**result, MISSING_PARTS: missing} if missing else result
 
 
-def _select_fields(whole: dict[str, JSON], parse_options: ParseOptions) -> Iterator[tuple[str, JSON]]:
+def _select_fields(parsed_object: dict[str, JSON], parse_options: ParseOptions) -> Iterator[tuple[str, JSON]]:
     """Yield the fields that the options keep."""
-    for name, value in whole.items():
+    for name, value in parsed_object.items():
         if name == "metadata" and isinstance(value, dict):
             kept = value.keys() - {"managedFields"} if parse_options.metadata is None else parse_options.metadata
             yield name, _drop_last_applied({key: field for key, field in value.items() if key in kept})
@@ -90,17 +90,17 @@ def _drop_last_applied(metadata: dict[str, JSON]) -> dict[str, JSON]:
     return metadata
 
 
-def _parse_annotations(part: Part, wanted: Mapping[str, int]) -> dict[str, JSON]:
-    """Return the wanted annotations.
+def _parse_annotations(part: Part, max_chars_by_name: Mapping[str, int]) -> dict[str, JSON]:
+    """Return the annotations that the options keep.
 
     Omit an unreadable annotation, because it must not affect the rest of the object.
     """
     result: dict[str, JSON] = {}
     with suppress(ValueError):
         for name, member in part.iterate_members():
-            value = member.parse() if name in wanted else None
+            value = member.parse() if name in max_chars_by_name else None
             if isinstance(value, str):
-                result[name] = value[: wanted[name]]
+                result[name] = value[: max_chars_by_name[name]]
     return result
 
 
