@@ -116,7 +116,7 @@ async def open_toolkit(
         environment=build_host_environment(run.training, TrainingPlaces(layout.private), run.machine.environment),
         processes=processes,
         get_agents=lambda: _group_by_node(log.list_agents()),
-        read_metrics=metrics.of,
+        read_metrics=metrics.get_metrics,
         has_reports=can_ranks_report(job),
         clock=clock,
     )

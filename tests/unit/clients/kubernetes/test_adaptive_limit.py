@@ -20,7 +20,7 @@ class Server:
 
     def __init__(self, cores: int) -> None:
         self.limit = AdaptiveLimit(MOST)
-        self.slots = FairSlots(MOST, self.limit.of)
+        self.slots = FairSlots(MOST, self.limit.get_limit)
         self._cores = asyncio.Semaphore(cores)
         self.in_flight: Counter[str] = Counter()
         self.most: Counter[str] = Counter()

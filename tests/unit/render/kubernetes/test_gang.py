@@ -186,7 +186,7 @@ async def test_the_group_is_made_and_kept_current(tmp_path: Path) -> None:
     async with asyncio.timeout(10), served(server, tmp_path) as client:
         job = cluster_job(queue=VOLCANO, procsPerNode=1)
         assert await children(client).write_pod_group(job) is None
-        assert await children(client).make(job) is None
+        assert await children(client).write_service_and_config_maps(job) is None
         server.objects[GROUP_PATH]["spec"]["minResources"] = {"cpu": "1"}
         assert await children(client).write_pod_group(job) is None
         assert server.patches == []
