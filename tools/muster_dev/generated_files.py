@@ -42,6 +42,7 @@ _GOLDEN_FILES = {
 
 MULTI_FILE_COMMANDS = (
     (str(PYTHON), str(ROOT / "tools" / "muster_dev" / "golden_import.py")),
+    (str(PYTHON), str(ROOT / "tools" / "muster_dev" / "golden_manifests.py")),
     (
         str(PYTHON),
         str(ROOT / "tools" / "muster_dev" / "golden_render.py"),

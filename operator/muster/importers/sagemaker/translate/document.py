@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain
 
 from muster.api.document import JSON
 from muster.api.names import API_VERSION, KIND
 from muster.api.spec.job import Spec
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.api.yaml.serialise import to_yaml
+from muster.importers.field_order import order_fields
 
 _RANK_REPORTS_LINE = "    rankReports: 'Off'\n"
 _OFF_COMMENT = """\
@@ -27,9 +27,9 @@ def build_resource(name: str, spec: Mapping[str, JSON]) -> JSON:
     """Return the resource of a job whose request equals the SDK's."""
     sagemaker = spec.get("sagemaker")
     sagemaker_fields = (
-        _order_fields({**sagemaker, "rankReports": "Off"}, SageMaker) if isinstance(sagemaker, dict) else {}
+        order_fields({**sagemaker, "rankReports": "Off"}, SageMaker) if isinstance(sagemaker, dict) else {}
     )
-    fields = _order_fields({**spec, "sagemaker": sagemaker_fields}, Spec)
+    fields = order_fields({**spec, "sagemaker": sagemaker_fields}, Spec)
     return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": fields}
 
 
@@ -40,8 +40,3 @@ def format_resource(value: JSON, origin: str) -> str:
     return f"# Imported from {origin}.\n" + text.replace(
         _RANK_REPORTS_LINE, _OFF_COMMENT + comment + _RANK_REPORTS_LINE, 1
     )
-
-
-def _order_fields(fields: Mapping[str, JSON], model: type[Spec | SageMaker]) -> dict[str, JSON]:
-    items = [str(field.alias) for field in model.model_fields.values()]
-    return {name: fields[name] for name in chain(items, fields.keys() - set(items)) if name in fields}

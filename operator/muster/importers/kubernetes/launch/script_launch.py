@@ -1,0 +1,70 @@
+"""A shell script that starts torchrun runs once on each node, without the options that muster sets. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from muster.api.document import quote
+from muster.importers.kubernetes.launch.container_command import ContainerCommand, report_references
+from muster.importers.kubernetes.launch.torchrun import OPTION_IN_SCRIPT, STANDALONE_IN_SCRIPT
+from muster.importers.kubernetes.launch.world import TorchrunWorld, World, read_options
+from muster.importers.kubernetes.references import resolve_variable
+from muster.importers.kubernetes.report import Report
+
+_START = re.compile(r"(torchrun|torch\.distributed\.(?:run|launch))(?=\s)")
+_UNSET_VARIABLES = re.compile(
+    r"\$\{?(RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|GROUP_RANK|JOB_COMPLETION_INDEX|V[CK]_TASK_INDEX|VC_\w+)\b"
+)
+
+
+def launch_script(
+    script: str, command: ContainerCommand, world: World, report: Report
+) -> tuple[str, TorchrunWorld] | None:
+    """Return the script without torchrun's options of the world, and what they say; None with a problem."""
+    text, options = _remove_options(script)
+    own_options = {name: resolve_variable(value, command.environment.texts) for name, value in options.items()}
+    known_options = {**command.environment.torchrun_options, **own_options}
+    result = read_options(known_options, world, command.location, report, lambda name: f"torchrun's --{name}")
+    if result.procs is None or report_references((text,), command, report):
+        return None
+    variable = _UNSET_VARIABLES.search(text)
+    if variable is not None and variable[1] not in command.environment.texts:
+        report.add(
+            command.location,
+            f"found {quote('$' + variable[1])} in the script, which isn't set before torchrun starts the ranks; use "
+            "$NODE_RANK, $PET_NNODES, $MASTER_ADDR and $MASTER_PORT",
+        )
+        return None
+    if variable is not None:
+        report.add(
+            command.location,
+            f"found {quote('$' + variable[1])} in the script, which muster removes from env; use $NODE_RANK or "
+            "$PET_NNODES",
+        )
+        return None
+    return text, result
+
+
+def _remove_options(script: str) -> tuple[str, dict[str, str]]:
+    """Remove the options of each torchrun from its name to the end of its command."""
+    options: dict[str, str] = {}
+    parts: list[str] = []
+    joined = script.replace("\\\n", " ")
+    position = 0
+    for start in _START.finditer(joined):
+        end = _find_command_end(joined, start.end())
+        arguments = joined[start.end() : end]
+        for match in OPTION_IN_SCRIPT.finditer(arguments):
+            options[match["name"].replace("_", "-")] = match["value"].strip("\"'")
+        if STANDALONE_IN_SCRIPT.search(arguments):
+            options["standalone"] = ""
+        arguments = STANDALONE_IN_SCRIPT.sub("", OPTION_IN_SCRIPT.sub("", arguments))
+        parts += [joined[position : start.end()], arguments]
+        position = end
+    # Without an option of the world, keep the script's own lines.
+    return ("".join((*parts, joined[position:])), options) if options else (script, {})
+
+
+def _find_command_end(text: str, start: int) -> int:
+    match = re.compile(r"[\n;|]|&&").search(text, start)
+    return len(text) if match is None else match.start()

@@ -1,0 +1,51 @@
+"""Fields that muster can't carry over: the message names the field, what muster found, and what to do."""
+
+import pytest
+
+from muster.api.document import JSON, Document
+from muster.importers.kubernetes.manifests import import_manifests
+from unit.importers.kubernetes.manifest_files import MANIFESTS, RUNTIMES, Change, import_changed, load_table
+
+ROWS = load_table("refusals.yaml")
+
+
+def format_field(path: str) -> str:
+    """Return `spec.tasks.0.name` as messages write it: `spec.tasks[0].name`."""
+    return "".join(f"[{key}]" if key.isdigit() else f".{key}" for key in path.split(".")).removeprefix(".")
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[f"{row['base']}-{row['at']}" for row in ROWS])
+def test_the_field_is_named_and_no_job_is_printed(row: dict[str, JSON]) -> None:
+    result = import_changed(str(row["base"]), Change(str(row["at"]), row["value"]))
+    field = str(row.get("field", format_field(str(row["at"]))))
+    matching = [problem for problem in result.problems if str(row["says"]) in problem]
+    assert matching, result.problems
+    assert any(f": {field}: " in problem or not field for problem in matching), (field, matching)
+    assert result.documents == []
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (None, "found null; a resource is expected"),
+        ([], "found an empty list; a resource is expected"),
+        ("text", 'found the text "text"; a resource is expected'),
+        ({}, "apiVersion and kind are expected"),
+        ({"kind": "PyTorchJob"}, "apiVersion and kind are expected"),
+        ({"kind": 3, "apiVersion": 4}, None),
+        ({"kind": "Job", "apiVersion": "batch/v1"}, "spec.template.spec: missing, and required"),
+        ({"kind": "List", "apiVersion": "v1", "items": 5}, None),
+        ({"kind": "List", "apiVersion": "v1", "items": [5]}, "found 5; a resource is expected"),
+    ],
+)
+def test_other_values_are_no_stack_trace(value: JSON, message: str | None) -> None:
+    result = import_manifests([Document(value)], RUNTIMES)
+    assert result.documents == []
+    assert message is None or any(message in problem for problem in result.problems)
+
+
+def test_a_problem_names_the_line() -> None:
+    (document,) = MANIFESTS["pytorch_simple"]
+    assert isinstance(document.value, dict)
+    broken = Document({**document.value, "kind": "TFJob"}, document.source, document.lines)
+    assert import_manifests([broken]).problems[0].startswith('pytorch_simple.yaml:2: kind: found "TFJob"')
