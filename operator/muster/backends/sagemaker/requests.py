@@ -160,7 +160,7 @@ class RequestPreparer:
         except SlotPreempted:
             problem_text = (
                 f"the code of {quote(host)} was not fetched and uploaded in {GUARANTEED_SECONDS:.0f} s, and jobs of "
-                "other namespaces waited; muster retries it"
+                "other namespaces waited; muster tries again"
             )
             raise StorageError(GIT_TOO_SLOW, f"{GIT_FIELD}: {problem_text}", is_retryable=True) from None
 

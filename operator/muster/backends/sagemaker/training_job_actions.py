@@ -11,7 +11,7 @@ from muster.api.spec.job import Job, Metadata
 from muster.backends.sagemaker.job_state import JobState
 from muster.backends.sagemaker.targets import get_spec_location, make_aws_access
 from muster.backends.sagemaker.training_job_search import UnrecordedTrainingJob
-from muster.backends.sagemaker.training_job_watcher import name_taken_problem
+from muster.backends.sagemaker.training_job_watcher import build_name_taken_problem
 from muster.backends.sagemaker.withdrawal import Withdrawal, WorkWithdrawn
 from muster.clients.aws.client import Aws
 from muster.clients.aws.training_jobs import TrainingJobs
@@ -110,7 +110,7 @@ class TrainingJobActions:
             except NotFound as error:
                 raise Unavailable(f"SageMaker reports that {name} exists, but can't describe it") from error
             if not has_job_tags(tags, metadata.uid, attempt):
-                job_state.name_conflict = (name, name_taken_problem(name))
+                job_state.name_conflict = (name, build_name_taken_problem(name))
                 return
         job_state.own_name = name
 
@@ -135,7 +135,7 @@ async def _apply_if_owned(
         tags = await jobs.list_tags((await jobs.describe(name)).arn)
         attempt = parse_attempt(name, build_name_prefix(metadata))
         if attempt is None or not has_job_tags(tags, metadata.uid, attempt):
-            job_state.name_conflict = (name, name_taken_problem(name))
+            job_state.name_conflict = (name, build_name_taken_problem(name))
             return
     await do(name)
 

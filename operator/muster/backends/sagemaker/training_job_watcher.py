@@ -141,7 +141,7 @@ class TrainingJobWatcher:
         if has_job_tags(tags, target.uid, target.attempt):
             job_state.own_name = target.name
             return None
-        problem = name_taken_problem(target.name)
+        problem = build_name_taken_problem(target.name)
         job_state.name_conflict = (target.name, problem)
         return ObservedTrainingJob(name_conflict=problem)
 
@@ -184,10 +184,10 @@ def _find_problem(watch: Watch, now: float) -> RequestFailure | None:
     return RequestFailure(failure.kind, failure.problem, now, MIN_REPORTED_TRIES, watch.refused_seconds)
 
 
-def name_taken_problem(name: str) -> Problem:
+def build_name_taken_problem(name: str) -> Problem:
     """Return the problem that another training job has this name."""
     problem_text = (
-        f"A training job {name} exists, and by its tags it doesn't belong to this job. Delete it "
-        "(aws sagemaker delete-training-job), because it keeps its name until then, or rename this job."
+        f"Training job {name} exists, and its tags show that it doesn't belong to this job. Delete the training job "
+        "(aws sagemaker delete-training-job), or rename this job."
     )
     return Problem(AlreadyExists.reason, problem_text)

@@ -43,7 +43,7 @@ def resolve_procs_per_node(job: Job) -> Job:
         if count != procs:
             raise _make_procs_error(
                 f"found Auto, and node {first} has devices for {pluralize(procs, 'rank')}, node {node} for {count};"
-                " set it"
+                " set procsPerNode to a number"
             )
     return job.model_copy(update={"spec": job.spec.model_copy(update={"procs_per_node": procs})})
 

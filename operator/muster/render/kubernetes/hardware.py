@@ -116,7 +116,7 @@ def _count_all_efa_devices(machine: MachineType | None, facts: InstanceHardware 
         message = f"muster doesn't know how many EFA devices a {machine.name} has: set {EFA} in spec.resources.limits"
         raise _make_error(EFA_UNKNOWN, f"spec.network.efa is All, and {message}")
     if not facts.efa:
-        message = f"a {machine.name} has no EFA devices: choose another type, or leave it at Auto"
+        message = f"a {machine.name} has no EFA devices: choose another type, or set efa to Auto"
         raise _make_error(EFA_CONTRADICTED, f"spec.network.efa is All, and {message}")
     return facts.efa
 

@@ -17,7 +17,7 @@ def apply_defaults(job: Job, default_region: str) -> Job:
     block = get_sagemaker_block(job.spec)
     region = block.region or default_region
     if not region:
-        message = "missing, and the operator's configuration has no sagemaker.region; set one of them, e.g. us-west-2"
+        message = "missing, as is sagemaker.region in the operator's configuration; set one of the two, e.g. us-west-2"
         raise InvalidResource((FieldProblem("spec.sagemaker.region", message),))
     changes = {
         "sagemaker": block.model_copy(update={"region": region}),
