@@ -35,8 +35,6 @@ def rerun(
     from muster.cli.jobs.rerun import rerun_job
 
     if original and source is not None:
-        raise BadInput(
-            "use either --original, for the code of the spec, or --source, for other code"
-        )
+        raise BadInput("use either --original, for the code of the spec, or --source, for other code")
     code = None if original else source or Path()
     raise typer.Exit(rerun_job(JobReference(job, namespace), WaitOptions(not no_wait, timeout), code))

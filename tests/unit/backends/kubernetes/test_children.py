@@ -120,7 +120,7 @@ def test_nodes_with_different_devices_need_a_number() -> None:
     job = cluster_job(
         nodes=4, resources={"limits": {"nvidia.com/gpu": 8}}, nodeOverrides=[{"nodes": "2-3", "template": other}]
     )
-    said = r"spec\.procsPerNode: found Auto, and node 0 has devices for 8 ranks, node 2 for 4; set procsPerNode to a number"
+    said = r"spec\.procsPerNode: found Auto, and node 0 has devices for 8 ranks, node 2 for 4; set procsPerNode"
     with pytest.raises(InvalidResource, match=said):
         resolve_procs_per_node(job)
 
