@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 
 MAX_SHARE_OF_FREE = 3
 """The maximum ratio of a key's slots to the free slots. So a single key holds at most three quarters of all slots."""
@@ -25,10 +26,40 @@ most jobs run long before the last one.
 """
 
 
+@dataclass
+class _WaitingRequests:
+    """The requests of a key: those without an order with the oldest first, and a heap of those with an order.
+
+    If both wait, they are taken in turns, because either kind may come faster than the slots become free.
+    """
+
+    unordered: deque[asyncio.Future[None]] = field(default_factory=deque)
+    ordered: list[tuple[int, int, asyncio.Future[None]]] = field(default_factory=list)
+    _is_ordered_next: bool = False
+    _sequence: Iterator[int] = field(default_factory=itertools.count)
+
+    def __bool__(self) -> bool:
+        return bool(self.unordered or self.ordered)
+
+    def append(self, future: asyncio.Future[None], order: int) -> None:
+        if order:
+            heapq.heappush(self.ordered, (order, next(self._sequence), future))
+        else:
+            self.unordered.append(future)
+
+    def pop(self) -> asyncio.Future[None]:
+        """Remove and return the next request, which may be cancelled already."""
+        if self.ordered and (self._is_ordered_next or not self.unordered):
+            self._is_ordered_next = False
+            return heapq.heappop(self.ordered)[-1]
+        self._is_ordered_next = True
+        return self.unordered.popleft()
+
+
 class FairSlots:
     """Grants at most `total` slots. The waiting key with the fewest slots is next.
 
-    Within a key, the request with the lowest `order` is next, and of equal ones the first.
+    Within a key, requests with and without an `order` take turns. Of the first, the one with the lowest order is next.
 
     `limit` returns the maximum number of slots that a key may hold now. It is called whenever a slot is requested or
     released.
@@ -39,12 +70,11 @@ class FairSlots:
         self._limit = limit or (lambda _: total)
         self._held: Counter[str] = Counter()
         self._late: Counter[str] = Counter()
-        self._waiting: dict[str, list[tuple[int, int, asyncio.Future[None]]]] = {}
-        self._sequence = itertools.count()
+        self._waiting: dict[str, _WaitingRequests] = {}
 
     @asynccontextmanager
     async def slot(self, key: str, order: int = 0) -> AsyncIterator[None]:
-        """Wait for a slot, and hold it until the `with` block ends."""
+        """Wait for a slot, and hold it until the `with` block ends. `order` is positive, or 0 for no order."""
         await self._acquire(key, order)
         is_late = asyncio.Event()
         timer = asyncio.get_running_loop().call_later(LATE_SECONDS, self._become_late, key, is_late)
@@ -65,7 +95,7 @@ class FairSlots:
             self._give_slot(key)
             return
         future = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting.setdefault(key, []), (order, next(self._sequence), future))
+        self._waiting.setdefault(key, _WaitingRequests()).append(future, order)
         try:
             await future
         except asyncio.CancelledError:
@@ -101,7 +131,7 @@ class FairSlots:
     def _grant(self, key: str) -> None:
         """Give a slot to the first waiting request of this key, or skip it if it was cancelled."""
         waiting = self._waiting.pop(key)
-        _, _, future = heapq.heappop(waiting)
+        future = waiting.pop()
         if waiting:
             self._waiting[key] = waiting
         if not future.done():

@@ -135,9 +135,36 @@ def test_requests_of_a_key_go_job_by_job() -> None:
                     await asyncio.sleep(1.0)
 
         async with asyncio.TaskGroup() as tasks:
-            for job in (2, 0, 1):
+            for job in (3, 1, 2):
                 tasks.create_task(create_pods(job))
         return served
 
-    # A free slot goes to a waiting request: none of job 0 waits while its last one ends.
-    assert virtual_time.run(main()) == [2, 0, 1, 0, 1, 0, 1, 2, 2]
+    # A free slot goes to a waiting request: none of job 1 waits while its last one ends.
+    assert virtual_time.run(main()) == [3, 1, 2, 1, 2, 1, 2, 3, 3]
+
+
+def test_creations_get_slots_while_status_writes_come_faster_than_slots_become_free() -> None:
+    async def main() -> list[float]:
+        slots, users = FairSlots(4, lambda _: 1), list[float]()
+        clock = asyncio.get_running_loop().time
+
+        async def write_statuses() -> None:
+            while True:
+                async with slots.slot("team"):
+                    await asyncio.sleep(1.0)
+
+        async def create_pod(job: int) -> None:
+            async with slots.slot("team", job):
+                users.append(clock())
+                await asyncio.sleep(1.0)
+
+        writers = [asyncio.create_task(write_statuses()) for _ in range(3)]
+        await asyncio.sleep(0.5)
+        async with asyncio.timeout(20):
+            await asyncio.gather(*(create_pod(job) for job in (1, 2, 3)))
+        for writer in writers:
+            writer.cancel()
+        return users
+
+    # Every other slot: at the ends of the second, the fourth and the sixth write.
+    assert virtual_time.run(main()) == [2.0, 4.0, 6.0]
