@@ -25,6 +25,9 @@ from muster.objects.kubernetes.resource import Resource, is_newer, read_resource
 PROGRESS_INTERVAL_SECONDS = 2.0
 """The minimum interval between two progress writes of one job."""
 
+SETTLE_SECONDS = 0.5
+"""Progress is written this long after its first change, because the pods of a job start within moments of each other."""
+
 
 class ResourceChanged(Exception):
     """The resource has changed since the reconcile started: reconcile again with the newest version."""
@@ -78,6 +81,7 @@ class StatusWriter:
         self._on_written = on_written
         self._base = resource
         self._progress_at = float("-inf")
+        self._unwritten_since: float | None = None
         self._slot_at: float | None = None
         self._last_write: tuple[Resource, dict[str, JSON]] | None = None
         self._unconfirmed_base: Resource | None = None
@@ -171,13 +175,13 @@ class StatusWriter:
         patch = make_merge_patch(base.status_fields, new_fields)
         # The API server drops fields that an older CRD lacks: don't write them again.
         if not patch or self._last_write == (base, new_fields):
-            self.progress_due_at = self._slot_at = None
+            self._forget_progress()
             return
         if is_urgent:
             self._dependencies.budget.spend(self._dependencies.clock(), base.namespace)
         elif not self._is_due():
             return
-        self.progress_due_at = self._slot_at = None
+        self._forget_progress()
         # Until there is a response, it is unknown whether the API server wrote the status.
         self._unconfirmed_base = base
         await self._send(patch)
@@ -205,13 +209,20 @@ class StatusWriter:
         """Whether progress may be written now; otherwise set `progress_due_at`."""
         now = self._dependencies.clock()
         if self._slot_at is None:
+            if self._unwritten_since is None:
+                self._unwritten_since = now
             # Reserve a slot only after the interval, so that the slot is near.
-            self.progress_due_at = self._progress_at + PROGRESS_INTERVAL_SECONDS
+            self.progress_due_at = max(
+                self._progress_at + PROGRESS_INTERVAL_SECONDS, self._unwritten_since + SETTLE_SECONDS
+            )
             if now < self.progress_due_at:
                 return False
             self._slot_at = self._dependencies.budget.reserve(now, self._base.namespace)
         self.progress_due_at = self._slot_at
         return now >= self.progress_due_at
+
+    def _forget_progress(self) -> None:
+        self.progress_due_at = self._unwritten_since = self._slot_at = None
 
     async def _send(self, patch: dict[str, JSON]) -> None:
         base = self._base

@@ -14,6 +14,7 @@ from muster.clients.kubernetes.client import Client
 from muster.controller.status.write_budget import WriteBudget
 from muster.controller.status.writer import (
     PROGRESS_INTERVAL_SECONDS,
+    SETTLE_SECONDS,
     JobNotFound,
     NotLeading,
     ResourceChanged,
@@ -96,6 +97,19 @@ async def test_progress_is_written_every_two_seconds_and_is_due_in_between(tmp_p
         assert status_writer.progress_due_at == pytest.approx(began + 3 * PROGRESS_INTERVAL_SECONDS)
 
 
+async def test_changes_shortly_after_the_first_one_are_written_with_it(tmp_path: Path) -> None:
+    async with site(tmp_path) as here:
+        status_writer = here.status_writer()
+        status_writer.begin_reconcile()
+        await status_writer.write(running(1))
+        here.now += 10 * PROGRESS_INTERVAL_SECONDS
+        for step in (2, 3, 4):
+            status_writer.begin_reconcile()
+            await status_writer.write(running(step))
+            here.now += SETTLE_SECONDS / 2
+        assert [patch["status"]["progress"]["step"] for patch in here.server.patches] == [1, 4]
+
+
 async def test_news_takes_the_progress_along_and_does_not_wait(tmp_path: Path) -> None:
     async with site(tmp_path) as here:
         status_writer = here.status_writer()
@@ -117,6 +131,8 @@ async def test_progress_waits_for_its_turn_among_all_jobs(tmp_path: Path) -> Non
         status_writer.begin_reconcile()
         await status_writer.write(running(2))
         assert len(here.server.patches) == 1
+        here.now += SETTLE_SECONDS
+        await status_writer.write(running(2))
         assert status_writer.progress_due_at is not None
         assert status_writer.progress_due_at > here.now
         here.now = status_writer.progress_due_at
