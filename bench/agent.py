@@ -147,7 +147,7 @@ def run_alone(folder: Path, script: str, shape: Shape) -> Iterator[Run]:
     starts = [([sys.executable, *program], {**world, "RANK": str(rank)}) for rank in range(shape.ranks)]
     if shape.launcher == Launcher.TORCHRUN:
         torchrun = [str(Path(sys.executable).with_name("torchrun")), f"--nproc-per-node={shape.ranks}"]
-        starts = [([*torchrun, f"--master-port={port}", *program], {})]
+        starts = [([*torchrun, "--standalone", *program], {})]
     started_at = time.time()
     processes = [
         subprocess.Popen(command, env={**os.environ, **variables}, cwd=folder) for command, variables in starts

@@ -20,12 +20,12 @@ CONTROLLERS = "--controllers=*,-nodeipam,-nodelifecycle,-ttl"
 class Ports:
     """Free ports of this machine."""
 
-    build_etcd_command: int = field(default_factory=free_port)
+    etcd: int = field(default_factory=free_port)
     etcd_peers: int = field(default_factory=free_port)
     api: int = field(default_factory=free_port)
-    build_controller_manager_command: int = field(default_factory=free_port)
-    build_scheduler_command: int = field(default_factory=free_port)
-    build_kwok_command: int = field(default_factory=free_port)
+    controller_manager: int = field(default_factory=free_port)
+    scheduler: int = field(default_factory=free_port)
+    kwok: int = field(default_factory=free_port)
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def write_keys(site: Site, now: dt.datetime) -> None:
 
 def build_etcd_command(site: Site) -> list[str]:
     """Return the command of etcd, which doesn't sync its files."""
-    clients, peers = (f"https://{HOST}:{port}" for port in (site.ports.build_etcd_command, site.ports.etcd_peers))
+    clients, peers = (f"https://{HOST}:{port}" for port in (site.ports.etcd, site.ports.etcd_peers))
     return [
         site.programs["etcd"],
         "--name=bench",
@@ -90,7 +90,7 @@ def build_api_server_command(site: Site) -> list[str]:
     accounts = site.state.keys / "accounts.key"
     return [
         site.programs["kube-apiserver"],
-        f"--etcd-servers=https://{HOST}:{site.ports.build_etcd_command}",
+        f"--etcd-servers=https://{HOST}:{site.ports.etcd}",
         *site.list_key_options("etcd", "--etcd-cafile", "--etcd-certfile", "--etcd-keyfile"),
         f"--bind-address={HOST}",
         f"--advertise-address={HOST}",
@@ -115,7 +115,7 @@ def build_controller_manager_command(site: Site, qps: int, burst: int) -> list[s
         site.programs["kube-controller-manager"],
         f"--kubeconfig={keys / 'kube-controller-manager.kubeconfig'}",
         f"--bind-address={HOST}",
-        f"--secure-port={site.ports.build_controller_manager_command}",
+        f"--secure-port={site.ports.controller_manager}",
         CONTROLLERS,
         "--leader-elect=false",
         "--use-service-account-credentials=true",
@@ -132,7 +132,7 @@ def build_scheduler_command(site: Site) -> list[str]:
         site.programs["kube-scheduler"],
         f"--kubeconfig={site.state.keys / 'kube-scheduler.kubeconfig'}",
         f"--bind-address={HOST}",
-        f"--secure-port={site.ports.build_scheduler_command}",
+        f"--secure-port={site.ports.scheduler}",
         "--leader-elect=false",
         f"--kube-api-qps={SCHEDULER_QPS}",
         f"--kube-api-burst={2 * SCHEDULER_QPS}",
@@ -149,5 +149,5 @@ def build_kwok_command(site: Site) -> list[str]:
         "--node-lease-duration-seconds=0",
         # All nodes share one range. The default range has 254 addresses, and a pod without an address never runs.
         "--cidr=10.128.0.0/12",
-        f"--server-address={HOST}:{site.ports.build_kwok_command}",
+        f"--server-address={HOST}:{site.ports.kwok}",
     ]
