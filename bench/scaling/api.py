@@ -110,28 +110,30 @@ class PodTimes:
     restarts: int = 0
     has_changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def record_event(self, line: bytes) -> None:
-        """Record one event of the watch."""
+    def record_event(self, line: bytes) -> bool:
+        """Record one event of the watch. Return False if the watch has ended, because its reader was too slow."""
         now = time.monotonic()
         change = json.loads(line)
+        if change["type"] == "ERROR":
+            return False
         pod = change["object"]
         name = pod["metadata"]["name"]
-        if change["type"] == "ERROR":
-            raise RuntimeError(f"the watch of pods ended: {pod}")
         if not name.startswith(self.prefix):
-            return
+            return True
         self.created.setdefault(name, now)
         if pod["status"].get("phase") == "Running":
             self.running.setdefault(name, now)
         self.deleted += change["type"] == "DELETED"
         self.has_changed.set()
+        return True
 
     async def watch(self, api: Api, namespace: str) -> None:
         """Watch pods until cancelled. If the API server ends the watch of a slow reader, start another watch."""
         while True:
             # A watch without a resource version begins with all existing pods.
             async for line in api.watch_lines(f"/api/v1/namespaces/{namespace}/pods?watch=1&timeoutSeconds=1800"):
-                self.record_event(line)
+                if not self.record_event(line):
+                    break
             self.restarts += 1
 
     async def wait_for(self, pods: int) -> None:
