@@ -160,6 +160,7 @@ class LeaderTasks:
                 dependencies.clock,
                 dependencies.recorder.count_writes_of(StatusPublisher(events)),
                 dependencies.holds_lease,
+                dependencies.client.has_waiting_requests,
                 self._job_memory,
                 dependencies.shard,
             ),

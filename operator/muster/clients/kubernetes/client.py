@@ -111,6 +111,10 @@ class Client:
         """The namespace of the kubeconfig's context or of the pod."""
         return self._session.namespace
 
+    def has_waiting_requests(self, namespace: str) -> bool:
+        """Whether requests of the namespace wait until others of it have ended."""
+        return self._session.has_waiting_requests(namespace)
+
     async def close(self) -> None:
         """Close all connections."""
         await self._session.close()

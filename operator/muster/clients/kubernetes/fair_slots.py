@@ -108,6 +108,10 @@ class FairSlots:
         held = self._held[key]
         return self._free > 0 and held < MAX_SHARE_OF_FREE * self._free and held - self._late[key] < self._limit(key)
 
+    def has_waiting(self, key: str) -> bool:
+        """Whether a request of the key waits for a slot."""
+        return key in self._waiting
+
     def is_idle(self, key: str) -> bool:
         """Whether the key neither holds a slot nor waits for one."""
         return key not in self._held and key not in self._waiting

@@ -92,6 +92,10 @@ class Session:
         """The context's namespace."""
         return self._access.namespace
 
+    def has_waiting_requests(self, namespace: str) -> bool:
+        """Whether requests of the namespace wait until others of it have ended."""
+        return self._slots.has_waiting(namespace)
+
     async def close(self) -> None:
         """Close all connections and streams."""
         for access in (self._access, *self._outdated):

@@ -26,7 +26,16 @@ PROGRESS_INTERVAL_SECONDS = 2.0
 """The minimum interval between two progress writes of one job."""
 
 SETTLE_SECONDS = 0.5
-"""Progress is written this long after its first change, because the pods of a job start within moments of each other."""
+"""Progress is written this long after its first change: the pods of a job start within moments of each other."""
+
+CROWDED_INTERVAL_SECONDS = 20.0
+"""The minimum interval while other requests of the job's namespace wait.
+
+The progress of hundreds of jobs would take all requests that the API server can handle, and delay starts and failures.
+"""
+
+CROWDED_RETRY_SECONDS = 1.0
+"""When to look again whether requests still wait."""
 
 
 class ResourceChanged(Exception):
@@ -46,7 +55,8 @@ class StatusWriterDependencies:
     """The components that all status writers use. `clock` returns Unix seconds.
 
     `publish` is called after a write, with the status before and after it. `holds_lease` returns whether this process
-    may act as leader now. `job_memory` limits the memory for all jobs. Each status names `shard`.
+    may act as leader now. `is_crowded` returns whether requests of a namespace wait for the API server. `job_memory`
+    limits the memory for all jobs. Each status names `shard`.
     """
 
     client: Client
@@ -54,6 +64,7 @@ class StatusWriterDependencies:
     clock: Callable[[], float]
     publish: Callable[[Resource, Status, Status], None]
     holds_lease: Callable[[], bool]
+    is_crowded: Callable[[str], bool] = lambda _: False
     job_memory: JobMemory = field(default_factory=JobMemory)
     shard: Shard = field(default_factory=Shard)
 
@@ -209,17 +220,21 @@ class StatusWriter:
         """Whether progress may be written now; otherwise set `progress_due_at`."""
         now = self._dependencies.clock()
         if self._slot_at is None:
-            if self._unwritten_since is None:
-                self._unwritten_since = now
             # Reserve a slot only after the interval, so that the slot is near.
-            self.progress_due_at = max(
-                self._progress_at + PROGRESS_INTERVAL_SECONDS, self._unwritten_since + SETTLE_SECONDS
-            )
+            self.progress_due_at = self._find_progress_time(now)
             if now < self.progress_due_at:
                 return False
             self._slot_at = self._dependencies.budget.reserve(now, self._base.namespace)
         self.progress_due_at = self._slot_at
         return now >= self.progress_due_at
+
+    def _find_progress_time(self, now: float) -> float:
+        if self._unwritten_since is None:
+            self._unwritten_since = now
+        due_at = max(self._progress_at + PROGRESS_INTERVAL_SECONDS, self._unwritten_since + SETTLE_SECONDS)
+        if now < due_at or not self._dependencies.is_crowded(self._base.namespace):
+            return due_at
+        return max(due_at, min(now + CROWDED_RETRY_SECONDS, self._progress_at + CROWDED_INTERVAL_SECONDS))
 
     def _forget_progress(self) -> None:
         self.progress_due_at = self._unwritten_since = self._slot_at = None

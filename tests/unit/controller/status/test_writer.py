@@ -13,6 +13,7 @@ from muster.api.status.status import Progress, Status
 from muster.clients.kubernetes.client import Client
 from muster.controller.status.write_budget import WriteBudget
 from muster.controller.status.writer import (
+    CROWDED_INTERVAL_SECONDS,
     PROGRESS_INTERVAL_SECONDS,
     SETTLE_SECONDS,
     JobNotFound,
@@ -33,13 +34,19 @@ class Site:
     budget: WriteBudget = field(default_factory=WriteBudget)
     now: float = 1000.0
     holds_lease: bool = True
+    is_crowded: bool = False
     reports: list[tuple[str, str]] = field(default_factory=list)
     writes: int = 0
 
     def status_writer(self) -> StatusWriter:
         assert self.server.resource is not None
         desk = StatusWriterDependencies(
-            self.client, self.budget, lambda: self.now, self.publish, lambda: self.holds_lease
+            self.client,
+            self.budget,
+            lambda: self.now,
+            self.publish,
+            lambda: self.holds_lease,
+            lambda namespace: self.is_crowded and namespace == "team",
         )
         return StatusWriter(read_resource(self.server.resource), desk, self.count_write)
 
@@ -108,6 +115,25 @@ async def test_changes_shortly_after_the_first_one_are_written_with_it(tmp_path:
             await status_writer.write(running(step))
             here.now += SETTLE_SECONDS / 2
         assert [patch["status"]["progress"]["step"] for patch in here.server.patches] == [1, 4]
+
+
+async def test_progress_is_rare_while_other_requests_of_the_namespace_wait(tmp_path: Path) -> None:
+    async with site(tmp_path) as here:
+        status_writer = here.status_writer()
+        here.is_crowded = True
+        for step in range(2 * int(CROWDED_INTERVAL_SECONDS) + 1):
+            status_writer.begin_reconcile()
+            await status_writer.write(running(step))
+            here.now += 1.0
+        assert [patch["status"]["progress"]["step"] for patch in here.server.patches] == [0, 20, 40]
+        status_writer.begin_reconcile()
+        await status_writer.write(Status(phase="Failed", message="rank 3"))
+        assert here.server.status["phase"] == "Failed"
+        here.is_crowded = False
+        here.now += PROGRESS_INTERVAL_SECONDS
+        status_writer.begin_reconcile()
+        await status_writer.write(Status(phase="Failed", message="rank 3", progress=Progress(step=41)))
+        assert status_writer.progress_due_at == here.now + SETTLE_SECONDS
 
 
 async def test_news_takes_the_progress_along_and_does_not_wait(tmp_path: Path) -> None:
