@@ -4,6 +4,7 @@ does.
 
 import copy
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -30,6 +31,7 @@ NAMES = [f"{row.at} {row.says}"[:60] for row in ROWS]
 SCALAR_CASES = Path(__file__).parents[1] / "unit" / "api" / "kubectl_scalars.json"
 EXAMPLES = sorted((Path(__file__).parents[2] / "training" / "examples").glob("*/job.yaml"))
 SAGEMAKER_JOBS = Path(__file__).parents[1] / "unit" / "render" / "sagemaker" / "jobs"
+IMPORTED_JOBS = sorted((Path(__file__).parents[1] / "unit" / "importers" / "kubernetes" / "jobs").glob("*.yaml"))
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +93,13 @@ def test_the_examples_are_taken(known: Kubectl, file: Path) -> None:
 def test_the_jobs_of_launch_scripts_are_taken(known: Kubectl) -> None:
     taken = known("apply", "--dry-run=server", "-f", str(SAGEMAKER_JOBS)).splitlines()
     assert len(taken) == len(list(SAGEMAKER_JOBS.glob("*.yaml"))) > 0
+
+
+@pytest.mark.parametrize("file", IMPORTED_JOBS, ids=lambda file: str(file.stem))
+def test_imported_jobs_are_taken(known: Kubectl, file: Path) -> None:
+    text = re.sub(r"^  namespace: .*\n", "", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    taken = known("apply", "--dry-run=server", "-f", "-", stdin=text).splitlines()
+    assert len(taken) == text.count("\nkind: ") > 0
 
 
 async def test_a_resource_comes_back_as_it_was_meant(client: Client, namespace: str) -> None:

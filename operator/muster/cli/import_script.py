@@ -97,7 +97,7 @@ def import_script(options: ImportOptions) -> int:
 
 def _read_parts(path: Path) -> tuple[ScriptPart, ...]:
     if path.suffix not in {".py", ".ipynb"}:
-        raise BadInput(f"{path}: a script (.py) or a notebook (.ipynb) is expected")
+        raise BadInput(f"{path}: a manifest (.yaml), a script (.py) or a notebook (.ipynb) is expected")
     try:
         text = path.read_text(encoding="utf-8")
         return split_notebook(text, path.name) if path.suffix == ".ipynb" else (ScriptPart(path.name, text),)

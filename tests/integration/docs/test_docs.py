@@ -20,6 +20,8 @@ from muster.api.validation.validate import validate
 from muster.api.yaml.load import load_documents
 from muster.cli.commands import app
 from muster.cli.run.run_training import TOOLKIT
+from muster.importers.kubernetes.kinds.registry import IMPORTERS
+from muster.importers.kubernetes.manifests import import_manifests, read_kind
 from muster_dev.paths import ROOT
 
 BIN = pathlib.Path(sys.executable).parent
@@ -44,7 +46,9 @@ def test_resources_and_configurations_are_valid(block: Block) -> None:
     (document,) = load_documents(block.text, block.page)
     if "kind: HorizontalPodAutoscaler\n" in block.text:
         return  # a test on a cluster applies it
-    if block.text.startswith("# config.yaml\n"):
+    if read_kind(document) in IMPORTERS:
+        assert import_manifests([document]).problems == []
+    elif block.text.startswith("# config.yaml\n"):
         assert read_config(document) != OperatorConfig()
     else:
         validate(document)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from muster.api.document import JSON, Document, FieldPath, format_path
 from muster.api.field_problems import InvalidResource
+from muster.api.json_fields import read_mappings, read_string
 from muster.api.names import API_VERSION, KIND
 from muster.api.spec.job import Spec
 from muster.api.validation.validate import validate
@@ -41,6 +42,18 @@ class Draft:
     def add_origin(self, path: FieldPath, origin: Location) -> None:
         """Remember the origin of the resource's field at `path`, and of all fields below it."""
         self._origins[path] = origin
+
+    def find_origin(self, path: FieldPath) -> Location:
+        """Return the origin of the resource's field at `path`, or of its nearest parent."""
+        return next(self._origins[path[:end]] for end in range(len(path), -1, -1) if path[:end] in self._origins)
+
+    def list_texts(self) -> Iterator[tuple[FieldPath, str]]:
+        """Yield the words of the command and the values of the variables, with their paths."""
+        command, env = self._spec.get("command"), read_mappings(self._spec.get("env"))
+        for index, word in enumerate(command if isinstance(command, list) else []):
+            yield ("spec", "command", index), str(word)
+        for index, entry in enumerate(env):
+            yield ("spec", "env", index), read_string(entry.get("value"))
 
     def build_resource(self) -> dict[str, JSON]:
         """Return the job's resource."""

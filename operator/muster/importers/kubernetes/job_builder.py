@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muster.api.document import JSON
 from muster.importers.kubernetes.draft import Draft
@@ -11,6 +11,7 @@ from muster.importers.kubernetes.environment import read_environment
 from muster.importers.kubernetes.launch.container_command import read_command
 from muster.importers.kubernetes.launch.launch import Launch, find_launch
 from muster.importers.kubernetes.launch.world import World
+from muster.importers.kubernetes.node_index import NO_INDEX, NodeIndex
 from muster.importers.kubernetes.pod_template import PodTemplate, choose_container
 from muster.importers.kubernetes.pods import write_pods
 from muster.importers.kubernetes.report import Location, Report
@@ -29,6 +30,7 @@ class PodJob:
     suspend_location: Location
     limit: RestartLimit | None
     rules: Sequence[JSON] = ()
+    index: NodeIndex = NO_INDEX
 
 
 def write_job(draft: Draft, job: PodJob, report: Report) -> Launch | None:
@@ -38,16 +40,19 @@ def write_job(draft: Draft, job: PodJob, report: Report) -> Launch | None:
         return None
     container = job.template.containers[index]
     location = job.template.pod_location.child("containers", index)
-    environment = read_environment(container, location, report)
+    environment = read_environment(container, location, report, index=job.index)
     write_queue(draft, draft.metadata, job.template, report)
     write_suspend(draft, job.suspend_location, report, suspend=job.suspend)
-    write_pods(draft, job.template, index, environment, report)
-    command = read_command(container, location, environment, report)
-    launch = None if command is None else find_launch(command, job.world, report)
+    command_location = job.template.locate_field(index, "command")
+    command = read_command(container, command_location, environment, report)
+    world = replace(job.world, has_address=environment.has_rendezvous or job.world.sets_ranks)
+    launch = None if command is None else find_launch(command, world, report)
+    used_environment = environment if launch is None else environment.drop_unused(launch.command)
+    write_pods(draft, job.template, index, used_environment, report)
     if launch is None:
         return None
-    write_launch(draft, launch, job.world, location.child("command"))
-    limit = _add_torchrun_restarts(job.limit, launch, location.child("command"), report)
+    write_launch(draft, launch, job.world, command_location)
+    limit = _add_torchrun_restarts(job.limit, launch, command_location, report)
     policy_location = location if limit is None else limit.location
     policy = make_policy(limit, job.rules, report)
     if draft.get("elastic") is not None and not policy:

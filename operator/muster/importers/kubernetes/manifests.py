@@ -70,7 +70,9 @@ def _list_items(document: Document) -> list[Document]:
     if not isinstance(value, dict) or not str(value.get("kind")).endswith("List"):
         return [document]
     items = value.get("items")
-    return [_take_item(document, index, item) for index, item in enumerate(items if isinstance(items, list) else [])]
+    if not isinstance(items, list):
+        return [document]
+    return [_take_item(document, index, item) for index, item in enumerate(items)]
 
 
 def _take_item(document: Document, index: int, item: JSON) -> Document:

@@ -87,7 +87,9 @@ def write_mpi_job(draft: Draft, job: MpiJob, report: Report) -> bool:
         own_environment = read_environment(job.launcher_container, job.launcher_location, report, is_mpi=True)
         environment = _merge(environment, own_environment, report)
     write_pods(draft, job.worker, job.index, environment, report)
-    command = read_command(job.launcher_container, job.launcher_location, environment, report)
+    command = read_command(
+        job.launcher_container, job.launcher.locate_field(job.launcher_index, "command"), environment, report
+    )
     words = None if command is None else _find_mpirun(command, report)
     if command is None or words is None or report_references([word.text for word in words], command, report):
         return False

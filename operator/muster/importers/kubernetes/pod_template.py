@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from muster.api.document import JSON
 from muster.api.json_fields import read_mapping, read_mappings
@@ -25,6 +25,12 @@ class PodTemplate:
     labels: dict[str, JSON]
     annotations: dict[str, JSON]
     pod: dict[str, JSON]
+    origins: Mapping[str, Location] = field(default_factory=dict)
+    """The locations of fields of the ranks' container that come from elsewhere, such as a TrainJob's trainer."""
+
+    def locate_field(self, index: int, name: str) -> Location:
+        """Return the location of a field of the ranks' container at `index`."""
+        return self.origins.get(name, self.pod_location.child("containers", index, name))
 
     @property
     def pod_location(self) -> Location:
@@ -47,8 +53,8 @@ def read_template(parent: Fields, name: str = "template") -> PodTemplate | None:
     fields = parent.take_fields(name)
     metadata = fields.take_fields("metadata")
     labels, annotations = metadata.take_text_map("labels"), metadata.take_text_map("annotations")
-    for field in _IGNORED_METADATA:
-        metadata.ignore(field, "muster names the pods itself")
+    for field_name in _IGNORED_METADATA:
+        metadata.ignore(field_name, "muster names the pods itself")
     value = fields.take("spec")
     return build_template(fields.location, labels, annotations, value, parent.report)
 
@@ -70,8 +76,8 @@ def build_template(
 def check_pod_fields(pod: dict[str, JSON], location: Location, report: Report) -> dict[str, JSON]:
     """Return the fields of a pod's spec without nulls. Report the wrong ones, and then return {}."""
     wrong_fields = list(find_wrong_fields(pod, location.path))
-    for field in wrong_fields:
-        report.add(Location(location.document, field.path), describe_wrong_field(field))
+    for wrong_field in wrong_fields:
+        report.add(Location(location.document, wrong_field.path), describe_wrong_field(wrong_field))
     return {} if wrong_fields else _drop_nulls(pod)
 
 
@@ -115,11 +121,11 @@ def _drop_controller_labels(labels: Mapping[str, JSON], location: Location, repo
     return kept
 
 
-def describe_wrong_field(field: WrongField) -> str:
+def describe_wrong_field(wrong_field: WrongField) -> str:
     """Return the message for a wrong field of a pod."""
-    if field.expected is not None:
-        return f"found {describe_value(field.value)} where {field.expected} expected"
-    nearest = field.nearest
+    if wrong_field.expected is not None:
+        return f"found {describe_value(wrong_field.value)} where {wrong_field.expected} expected"
+    nearest = wrong_field.nearest
     return "unknown field of a pod; " + ("remove it" if nearest is None else f"did you mean {nearest}?")
 
 

@@ -20,12 +20,12 @@ def write_pods(draft: Draft, template: PodTemplate, index: int, environment: Env
     container = template.containers[index]
     location = template.pod_location.child("containers", index)
     if not container.get("image"):
-        report.add(location.child("image"), "missing, and required: the image of the ranks' container")
-    draft.set("image", container.get("image"), location.child("image"))
+        report.add(template.locate_field(index, "image"), "missing, and required: the image of the ranks' container")
+    draft.set("image", container.get("image"), template.locate_field(index, "image"))
     draft.set("env", environment.build(), location.child("env"))
     for path, origin in list_env_paths(environment.locations):
         draft.add_origin(path, origin)
-    draft.set("resources", container.get("resources"), location.child("resources"))
+    draft.set("resources", container.get("resources"), template.locate_field(index, "resources"))
     trainer = {name: value for name, value in container.items() if name not in _OWN_FIELDS}
     _write_template(draft, template, index, trainer, report)
 

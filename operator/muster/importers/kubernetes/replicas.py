@@ -34,6 +34,8 @@ def read_replicas(spec: Fields, field: str, default_counts: Mapping[str, int]) -
             replica = _read_replica(fields.take_fields(key), name, default_count)
             if replica.count > 0:
                 replicas.append(replica)
+    if fields.names and not replicas:
+        spec.report.add(spec.locate(field), f"found no pods of {' or '.join(default_counts)}; set replicas")
     return replicas
 
 

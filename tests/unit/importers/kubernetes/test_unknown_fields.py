@@ -73,7 +73,7 @@ def add_to_document(document: Document, path: FieldPath, field: str, value: JSON
     return Document(changed, document.source)
 
 
-@settings(max_examples=choose_example_count(1500), deadline=None)
+@settings(max_examples=choose_example_count(600), deadline=None)
 @given(st.sampled_from(PLACES), NAMES, VALUES)
 def test_an_unknown_field_is_reported_anywhere(place: tuple[str, int, FieldPath], field: str, value: JSON) -> None:
     result = import_manifests(add_field(*place, field, value), RUNTIMES)
@@ -98,3 +98,43 @@ def test_unknown_fields_of_runtimes_are_reported() -> None:
             runtimes[number] = add_to_document(runtime, path, "unknownFieldX", 1)
             result = import_manifests(manifest, runtimes)
             assert any("unknownFieldX" in problem for problem in result.problems), path
+
+
+def list_paths(value: JSON, path: FieldPath = ()) -> Iterator[FieldPath]:
+    """Yield the paths of all values."""
+    yield path
+    entries = value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else [])
+    for key, item in entries:
+        yield from list_paths(item, (*path, key))
+
+
+VALUE_PLACES = [
+    (name, number, path)
+    for name, documents in MANIFESTS.items()
+    for number, document in enumerate(documents)
+    for path in list_paths(document.value)
+    if path
+]
+ODD_VALUES = VALUES | st.sampled_from(
+    ["sh", "-c", "torchrun", "mpirun", "$(RANK)", "${X}", "auto", "Indexed", 0, 10**18, 1.5, [{}], {"name": "a"}]
+)
+
+
+@settings(max_examples=choose_example_count(900), deadline=None)
+@given(st.sampled_from(VALUE_PLACES), ODD_VALUES)
+def test_no_value_is_a_stack_trace(place: tuple[str, int, FieldPath], value: JSON) -> None:
+    name, number, path = place
+    documents = list(MANIFESTS[name])
+    documents[number] = replace_value(documents[number], path, value)
+    result = import_manifests(documents, RUNTIMES)
+    # An empty list has no job.
+    assert result.documents or result.problems or result.notices or name == "list"
+
+
+def replace_value(document: Document, path: FieldPath, value: JSON) -> Document:
+    changed = copy.deepcopy(document.value)
+    parent: JSON = changed
+    for key in path[:-1]:
+        parent = parent[key]  # type: ignore[index]
+    parent[path[-1]] = value  # type: ignore[index]
+    return Document(changed, document.source)

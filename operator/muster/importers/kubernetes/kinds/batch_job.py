@@ -12,6 +12,8 @@ from muster.importers.kubernetes.job_builder import PodJob, write_job
 from muster.importers.kubernetes.launch.procs import Procs
 from muster.importers.kubernetes.launch.world import World
 from muster.importers.kubernetes.metadata import read_metadata
+from muster.importers.kubernetes.node_index import COMPLETION_INDEX
+from muster.importers.kubernetes.old_hosts import report_old_hosts
 from muster.importers.kubernetes.pod_template import PodTemplate, choose_container, get_resources, read_template
 from muster.importers.kubernetes.report import Location
 from muster.importers.kubernetes.restarts import (
@@ -64,8 +66,11 @@ def import_batch_job(root: Fields, _: Context) -> Draft | None:
         suspend_location=spec.locate("suspend"),
         limit=RestartLimit(limit, spec.locate("backoffLimit")),
         rules=job.rules,
+        index=COMPLETION_INDEX,
     )
-    return None if write_job(draft, pod_job, root.report) is None else draft
+    is_complete = write_job(draft, pod_job, root.report) is not None
+    report_old_hosts(draft, r"\d+\.[\w.-]+", root.report)
+    return draft if is_complete else None
 
 
 def write_times(draft: Draft, spec: Fields) -> None:

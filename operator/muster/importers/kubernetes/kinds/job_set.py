@@ -13,6 +13,8 @@ from muster.importers.kubernetes.kinds.batch_job import JobTemplate, read_job_sp
 from muster.importers.kubernetes.launch.procs import Procs
 from muster.importers.kubernetes.launch.world import World
 from muster.importers.kubernetes.metadata import read_metadata
+from muster.importers.kubernetes.node_index import COMPLETION_INDEX, NO_INDEX, NodeIndex
+from muster.importers.kubernetes.old_hosts import report_old_hosts
 from muster.importers.kubernetes.pod_template import choose_container, get_resources
 from muster.importers.kubernetes.report import Location
 from muster.importers.kubernetes.restarts import RestartLimit, count_tries
@@ -20,6 +22,9 @@ from muster.importers.kubernetes.run_policy import check_manager
 
 _CONTROLLERS = ("jobset.sigs.k8s.io/jobset-controller",)
 _STRATEGIES = ("Recreate", "BlockingRecreate", "InPlaceRestart")
+POD_HOST = r"[a-z0-9-]+-\d+-\d+[\w.-]*"
+"""The host name of a pod after the JobSet's name: the replicated job and two indices."""
+
 STEP_LABEL = "trainer.kubeflow.org/trainjob-ancestor-step"
 """The label by which Trainer finds the job that trains."""
 
@@ -95,11 +100,21 @@ def _write(draft: Draft, only: ReplicatedJob, policy: SetPolicy, spec: Fields, *
         suspend_location=spec.locate("suspend"),
         limit=combine_limits(only, policy),
         rules=only.job.rules,
+        index=_choose_index(only),
     )
     if write_job(draft, pod_job, report) is None:
         return None
     write_restart_scope(draft, policy)
+    report_old_hosts(draft, POD_HOST, report)
     return draft
+
+
+def _choose_index(only: ReplicatedJob) -> NodeIndex:
+    """Return where the pods find their number among all pods of the replicated job."""
+    if only.replicas == 1:
+        return COMPLETION_INDEX
+    paths = [f"metadata.{part}['jobset.sigs.k8s.io/job-index']" for part in ("labels", "annotations")]
+    return NodeIndex(fields=paths) if only.job.pods == 1 else NO_INDEX
 
 
 def write_restart_scope(draft: Draft, policy: SetPolicy) -> None:

@@ -7,6 +7,7 @@ from muster.importers.kubernetes.draft import Draft
 from muster.importers.kubernetes.fields import Fields
 from muster.importers.kubernetes.metadata import read_metadata
 from muster.importers.kubernetes.mpi_pods import MpiJob, write_mpi_job
+from muster.importers.kubernetes.old_hosts import report_old_hosts
 from muster.importers.kubernetes.pod_template import choose_container
 from muster.importers.kubernetes.replicas import Replica, read_replicas
 from muster.importers.kubernetes.restarts import (
@@ -29,11 +30,10 @@ def import_mpi_job(root: Fields, _: Context) -> Draft | None:
     draft = Draft(read_metadata(root))
     spec = root.take_fields("spec")
     policy = read_run_policy(spec, draft, _CONTROLLERS)
-    if spec.has("cleanPodPolicy"):  # v1
-        set_clean_pod_policy(spec, draft)
-    slots = spec.take_integer("slotsPerWorker", 1)
-    implementation = spec.take_choice("mpiImplementation", tuple(_IMPLEMENTATIONS))
-    main_container = spec.take_text("mainContainer")  # v1
+    set_clean_pod_policy(spec, draft)  # v1
+    slots = spec.take_integer("slotsPerWorker", 1) or 1
+    implementation = _IMPLEMENTATIONS.get(spec.take_choice("mpiImplementation", tuple(_IMPLEMENTATIONS)) or "")
+    containers = tuple(filter(None, (spec.take_text("mainContainer"),)))  # v1
     runs_on_launcher = _read_launch_fields(spec)
     replicas = read_replicas(spec, "mpiReplicaSpecs", {"Launcher": 1, "Worker": 0})
     launcher, worker = _choose_replicas(replicas, spec)
@@ -43,15 +43,13 @@ def import_mpi_job(root: Fields, _: Context) -> Draft | None:
     read_scheduling_policy(policy.fields, nodes, draft, worker.template)
     if launcher.template is None or worker.template is None:
         return None
-    containers = (main_container,) if main_container else ()
-    launcher_index = choose_container(launcher.template, containers, root.report)
-    index = choose_container(worker.template, containers, root.report)
+    templates = (launcher.template, worker.template)
+    launcher_index, index = (choose_container(template, containers, root.report) for template in templates)
     if launcher_index is None or index is None:
         return None
     write_queue(draft, draft.metadata, worker.template, root.report)
     write_suspend(draft, policy.fields.locate("suspend"), root.report, suspend=policy.suspend)
-    is_version_1 = root.api_version.endswith("/v1")
-    _write_restarts(draft, launcher, worker, policy, is_version_1=is_version_1)
+    _write_restarts(draft, launcher, worker, policy, is_version_1=root.api_version.endswith("/v1"))
     job = MpiJob(
         launcher=launcher.template,
         launcher_index=launcher_index,
@@ -59,11 +57,14 @@ def import_mpi_job(root: Fields, _: Context) -> Draft | None:
         index=index,
         nodes=nodes,
         nodes_location=worker.fields.locate("replicas"),
-        slots=slots or 1,
+        slots=slots,
         slots_location=spec.locate("slotsPerWorker"),
-        implementation=None if implementation is None else _IMPLEMENTATIONS[implementation],
+        implementation=implementation,
     )
-    return draft if write_mpi_job(draft, job, root.report) else None
+    if not write_mpi_job(draft, job, root.report):
+        return None
+    report_old_hosts(draft, r"(launcher|worker-\d+)", root.report)
+    return draft
 
 
 def _read_launch_fields(spec: Fields) -> bool:

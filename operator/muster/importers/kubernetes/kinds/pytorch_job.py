@@ -14,6 +14,7 @@ from muster.importers.kubernetes.job_builder import PodJob, write_job
 from muster.importers.kubernetes.launch.procs import Procs
 from muster.importers.kubernetes.launch.world import World
 from muster.importers.kubernetes.metadata import read_metadata
+from muster.importers.kubernetes.old_hosts import report_old_hosts
 from muster.importers.kubernetes.pod_template import get_resources
 from muster.importers.kubernetes.replicas import Replica, read_replicas
 from muster.importers.kubernetes.restarts import RestartLimit, note_pod_policy, read_replica_policy
@@ -33,6 +34,7 @@ class _Elastic:
     fields: Fields
     minimum: int | None
     maximum: int | None
+    is_standalone: bool
     procs: int | None
     restarts: RestartLimit | None
     metrics: list[JSON]
@@ -73,6 +75,7 @@ def import_pytorch_job(root: Fields, _: Context) -> Draft | None:
     if write_job(draft, job, root.report) is None:
         return None
     _write_elastic(draft, elastic, nodes)
+    report_old_hosts(draft, r"(master|worker)-\d+", root.report)
     return draft
 
 
@@ -82,14 +85,12 @@ def _read_elastic(fields: Fields) -> _Elastic:
         if fields.has(name):
             fields.take(name)
             fields.report.note(fields.locate(name), "muster sets the rendezvous itself")
-    standalone = fields.take_boolean("standalone")
-    if standalone:
-        fields.report.note(fields.locate("standalone"), "muster sets the rendezvous itself")
     restarts = fields.take_integer("maxRestarts")
     return _Elastic(
         fields=fields,
         minimum=fields.take_integer("minReplicas", 1),
         maximum=fields.take_integer("maxReplicas", 1),
+        is_standalone=fields.take_boolean("standalone") is True,
         procs=fields.take_integer("nProcPerNode", 1),
         restarts=None if restarts is None else RestartLimit(restarts, fields.locate("maxRestarts")),
         metrics=fields.take_list("metrics"),
@@ -102,6 +103,12 @@ def _check_master(replicas: list[Replica], elastic: _Elastic, spec: Fields) -> N
     if replicas[0].name == "Master" and replicas[0].count != 1:
         spec.report.add(replicas[0].fields.locate("replicas"), f"found {replicas[0].count}; 1 master is expected")
     workers = replicas[-1]
+    if elastic.is_standalone:
+        location = elastic.fields.locate("standalone")
+        if sum(replica.count for replica in replicas) == 1:
+            spec.report.note(location, "muster sets the rendezvous itself")
+        else:
+            spec.report.add(location, "found true, with which each pod trains alone; remove it")
     if replicas[0].name != "Master" and workers.count > 1 and not elastic.is_set:
         spec.report.add(
             spec.locate("pytorchReplicaSpecs"),

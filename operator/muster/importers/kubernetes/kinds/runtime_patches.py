@@ -55,7 +55,8 @@ def _apply(job: ReplicatedJob, override: Override, report: Report) -> Replicated
     if template is None:
         return job
     labels, annotations = {**template.labels, **override.labels}, {**template.annotations, **override.annotations}
-    changed_template = PodTemplate(template.location, labels, annotations, merge(template.pod, override.pod))
+    pod = merge(template.pod, override.pod)
+    changed_template = replace(template, labels=labels, annotations=annotations, pod=pod)
     _check_containers(template, override, report)
     return replace(job, job=replace(job.job, template=changed_template))
 

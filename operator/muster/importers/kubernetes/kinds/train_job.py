@@ -13,6 +13,7 @@ from muster.importers.kubernetes.draft import Draft
 from muster.importers.kubernetes.fields import Fields
 from muster.importers.kubernetes.job_builder import PodJob, write_job
 from muster.importers.kubernetes.kinds.job_set import (
+    POD_HOST,
     STEP_LABEL,
     ReplicatedJob,
     combine_limits,
@@ -32,6 +33,8 @@ from muster.importers.kubernetes.launch.procs import Procs, has_devices
 from muster.importers.kubernetes.launch.world import World
 from muster.importers.kubernetes.metadata import read_metadata
 from muster.importers.kubernetes.mpi_pods import MpiJob, write_mpi_job
+from muster.importers.kubernetes.node_index import COMPLETION_INDEX
+from muster.importers.kubernetes.old_hosts import report_old_hosts
 from muster.importers.kubernetes.pod_template import PodTemplate, get_resources
 from muster.importers.kubernetes.report import Location
 from muster.importers.kubernetes.restarts import make_policy
@@ -93,6 +96,7 @@ def import_train_job(root: Fields, context: Context) -> Draft | None:
     )
     draft.set("queue", dict(runtime.queue), runtime.queue_location)
     is_complete = _write_torch(draft, train_job) if runtime.mpi is None else _write_mpi(draft, train_job, runtime.mpi)
+    report_old_hosts(draft, POD_HOST, root.report)
     return draft if is_complete else None
 
 
@@ -170,7 +174,8 @@ def _write_torch(draft: Draft, job: _TrainJob) -> bool:
     limit = combine_limits(only, job.runtime.set_policy)
     if elastic is not None and elastic.restarts is not None:
         limit = elastic.restarts
-    pod_job = PodJob(template, (NODE,), world, job.suspend, job.spec.locate("suspend"), limit, tuple(only.job.rules))
+    suspend_location = job.spec.locate("suspend")
+    pod_job = PodJob(template, (NODE,), world, job.suspend, suspend_location, limit, only.job.rules, COMPLETION_INDEX)
     if write_job(draft, pod_job, report) is None:
         return False
     _write_elastic(draft, job, world.nodes)

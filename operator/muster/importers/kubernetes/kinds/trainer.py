@@ -70,7 +70,12 @@ def apply_trainer(template: PodTemplate, trainer: Trainer, name: str) -> PodTemp
         _apply(container, trainer) if position == index else container
         for position, container in enumerate(template.containers)
     ]
-    return replace(template, pod={**template.pod, "containers": containers})
+    names = {"image": trainer.image, "command": trainer.command, "resources": trainer.resources}
+    fields = {"resources": "resourcesPerNode"}
+    origins = {
+        name: trainer.fields.locate(fields.get(name, name)) for name, value in names.items() if value is not None
+    }
+    return replace(template, pod={**template.pod, "containers": containers}, origins=origins)
 
 
 def _apply(container: PodFields, trainer: Trainer) -> PodFields:

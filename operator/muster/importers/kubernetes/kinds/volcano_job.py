@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from muster.api.document import JSON
@@ -19,6 +20,8 @@ from muster.importers.kubernetes.launch.procs import Procs
 from muster.importers.kubernetes.launch.world import World
 from muster.importers.kubernetes.metadata import read_metadata
 from muster.importers.kubernetes.mpi_pods import MpiJob, write_mpi_job
+from muster.importers.kubernetes.node_index import NO_INDEX, TASK_INDEX
+from muster.importers.kubernetes.old_hosts import report_old_hosts
 from muster.importers.kubernetes.pod_template import PodTemplate, choose_container, get_resources, read_template
 from muster.importers.kubernetes.report import Location
 from muster.importers.kubernetes.restarts import RestartLimit
@@ -72,6 +75,8 @@ def import_volcano_job(root: Fields, _: Context) -> Draft | None:
     limit = RestartLimit(_DEFAULT_RETRIES if retries is None else retries, spec.locate("maxRetry"))
     is_mpi = "mpi" in plugins or ("ssh" in plugins and len(tasks) == 2)  # noqa: PLR2004 - a launcher and its workers
     is_complete = _write_mpi(draft, tasks) if is_mpi else _write_nodes(draft, tasks, plugins)
+    names = "|".join(re.escape(task.name) for task in tasks)
+    report_old_hosts(draft, rf"({names})-\d+[\w.-]*", spec.report)
     policy, origin = make_volcano_policy(all_policies, [task.template for task in tasks], limit, spec.report)
     draft.set("failurePolicy", policy, origin)
     return draft if is_complete else None
@@ -176,7 +181,8 @@ def _write_nodes(draft: Draft, tasks: list[_Task], plugins: dict[str, list[str]]
         resources=get_resources(first.containers[index]),
         sets_ranks="pytorch" in plugins,
     )
-    job = PodJob(first, (), world, None, draft.metadata.location, None)
+    node_index = TASK_INDEX if "env" in plugins and len(tasks) == 1 else NO_INDEX
+    job = PodJob(first, (), world, None, draft.metadata.location, None, index=node_index)
     return write_job(draft, job, report) is not None
 
 

@@ -24,14 +24,14 @@ class ContainerCommand:
 def read_command(
     container: Mapping[str, JSON], location: Location, environment: Environment, report: Report
 ) -> ContainerCommand | None:
-    """Return the command and arguments of a valid container; None with a problem."""
+    """Return the command and arguments of a valid container, with the command at `location`; None with a problem."""
     command, args = _read_texts(container.get("command")), _read_texts(container.get("args"))
     if not command:
         message = "missing, and required: muster doesn't use the image's entry point; write the program here"
-        report.add(location.child("command"), message)
+        report.add(location, message)
         return None
     words = tuple(expand(word, environment.texts) for word in (*command, *args))
-    return ContainerCommand(words, location.child("command"), environment)
+    return ContainerCommand(words, location, environment)
 
 
 def report_references(words: Sequence[str], command: ContainerCommand, report: Report) -> bool:

@@ -13,7 +13,7 @@ from muster.importers.kubernetes.report import Report
 
 _START = re.compile(r"(torchrun|torch\.distributed\.(?:run|launch))(?=\s)")
 _UNSET_VARIABLES = re.compile(
-    r"\$\{?(RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|GROUP_RANK|JOB_COMPLETION_INDEX|V[CK]_TASK_INDEX|VC_\w+)\b"
+    r"\$\{?(RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|GROUP_RANK|JOB_COMPLETION_INDEX|V[CK]_\w+)\b"
 )
 
 
@@ -27,19 +27,13 @@ def launch_script(
     result = read_options(known_options, world, command.location, report, lambda name: f"torchrun's --{name}")
     if result.procs is None or report_references((text,), command, report):
         return None
-    variable = _UNSET_VARIABLES.search(text)
-    if variable is not None and variable[1] not in command.environment.texts:
+    kept_names = {entry.get("name") for entry in command.environment.kept}
+    unset_names = [match[1] for match in _UNSET_VARIABLES.finditer(text) if match[1] not in kept_names]
+    if unset_names:
         report.add(
             command.location,
-            f"found {quote('$' + variable[1])} in the script, which isn't set before torchrun starts the ranks; use "
+            f"found {quote('$' + unset_names[0])} in the script, which isn't set before torchrun starts the ranks; use "
             "$NODE_RANK, $PET_NNODES, $MASTER_ADDR and $MASTER_PORT",
-        )
-        return None
-    if variable is not None:
-        report.add(
-            command.location,
-            f"found {quote('$' + variable[1])} in the script, which muster removes from env; use $NODE_RANK or "
-            "$PET_NNODES",
         )
         return None
     return text, result

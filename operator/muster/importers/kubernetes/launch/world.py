@@ -20,6 +20,7 @@ class World:
 
     `nodes_location` is the field with the number of nodes. `sets_ranks` is whether the platform sets RANK, WORLD_SIZE
     and MASTER_ADDR in each pod, for one rank in each. `sets_torchrun` is whether it sets the variables PET_*.
+    `has_address` is whether the pods get the address of the master in another way.
     """
 
     nodes: int
@@ -28,6 +29,7 @@ class World:
     resources: Mapping[str, JSON]
     sets_ranks: bool = False
     sets_torchrun: bool = False
+    has_address: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,12 +57,28 @@ def read_options(
             report.add(location, f"found {describe(name)} {quote(text)}; {problem}")
         elif name in _REPLACED:
             report.note(location, f"{describe(name)}: muster sets {_REPLACED[name]} itself")
+    _check_missing_nodes(options, world, location, report)
     restarts = options.get("max-restarts", "")
     return TorchrunWorld(
         procs=_read_procs(options, world, location, report),
         max_restarts=int(restarts) if _NUMBER.fullmatch(restarts) else None,
         nodes_range=_read_range(options.get("nnodes", "")),
     )
+
+
+def _check_missing_nodes(options: Mapping[str, str], world: World, location: Location, report: Report) -> None:
+    """Check that torchrun knows the other nodes: without --nnodes, it trains on each node alone."""
+    if world.nodes == 1 or world.sets_torchrun or "nnodes" in options:
+        return
+    if world.has_address or any(name in options for name in ("master-addr", "rdzv-endpoint")):
+        report.note(
+            location, f"torchrun without --nnodes trains on each node alone; the imported job has {world.nodes} nodes"
+        )
+    else:
+        report.add(
+            location,
+            f"found torchrun without --nnodes on {world.nodes} nodes, which trains on each node alone; add --nnodes",
+        )
 
 
 def _read_procs(options: Mapping[str, str], world: World, location: Location, report: Report) -> int | str | None:
