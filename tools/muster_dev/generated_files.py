@@ -94,4 +94,4 @@ def _split_output(command: Sequence[str], printed: str) -> Iterator[tuple[str, s
     if command in MULTI_FILE_COMMANDS:
         texts: dict[str, str] = json.loads(printed)
         yield from texts.items()
-    yield from ((path, printed) for path, made_by in GENERATED.items() if made_by == command)
+    yield from ((path, printed) for path, file_command in GENERATED.items() if file_command == command)

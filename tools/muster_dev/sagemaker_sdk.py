@@ -36,17 +36,17 @@ def run_script(script: Path, input_text: str) -> str:
 
     The script can't use standard output, because the SDK logs there. Raises `CalledProcessError` if the script fails.
     """
-    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as written:
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as output_file:
         subprocess.run(
             # Without `site`, only the SDK's folder and the standard library are importable.
-            [sys.executable, "-S", "-W", "ignore", str(script), written.name],
+            [sys.executable, "-S", "-W", "ignore", str(script), output_file.name],
             check=True,
             input=input_text,
             stdout=subprocess.DEVNULL,
             text=True,
             env=build_sdk_environment(),
         )
-        return written.read()
+        return output_file.read()
 
 
 def build_sdk_environment() -> dict[str, str]:

@@ -110,8 +110,8 @@ class RankStore:
         # The agent waits this long, even if the interval is shorter by then.
         merged_facts = replace(merged_facts, heartbeat_seconds=heartbeat_seconds)
         if merged_facts != node.agent:
-            told_seconds = None if node.agent is None else node.agent.heartbeat_seconds
-            max_gap_seconds = _MAX_GAP_HEARTBEATS * (told_seconds or heartbeat_seconds)
+            last_heartbeat_seconds = None if node.agent is None else node.agent.heartbeat_seconds
+            max_gap_seconds = _MAX_GAP_HEARTBEATS * (last_heartbeat_seconds or heartbeat_seconds)
             entry.has_state_change |= has_state_changed(node.agent, merged_facts, max_gap_seconds)
             node.agent = merged_facts
             entry.change_event.set()

@@ -35,8 +35,8 @@ def find_blocked_collective(collectives: Mapping[int, Sequence[GroupCollective]]
     for rank, entries in sorted(collectives.items()):
         for entry in entries:
             groups.setdefault(entry.group, []).append((rank, entry))
-    blocked = (found for group, members in groups.items() for found in _find_blocked_in_group(group, members))
-    return min(blocked, key=lambda found: (-len(found.waiting_ranks), found.group, found.sequence), default=None)
+    blocked = (entry for group, members in groups.items() for entry in _find_blocked_in_group(group, members))
+    return min(blocked, key=lambda entry: (-len(entry.waiting_ranks), entry.group, entry.sequence), default=None)
 
 
 def _find_blocked_in_group(group: str, members: Sequence[tuple[int, GroupCollective]]) -> Iterator[BlockedCollective]:

@@ -58,8 +58,7 @@ def choose_elastic_members(previous: Status, last: Sequence[int] | None, resize_
     ready = {node.node for node in nodes if _is_ready(node, resize_input)}
     # A restart prefers ready nodes, so that the surviving members can start soon.
     candidates = ready if previous.is_restarting else range(len(nodes))
-    wanted = _add_members(last, candidates, resize_input)
-    members = _limit_members(wanted, ready, resize_input.count)
+    members = _limit_members(_add_members(last, candidates, resize_input), ready, resize_input.count)
     shrinks_at = find_shrink_time(previous, resize_input.elastic)
     if shrinks_at is None or resize_input.now < shrinks_at or len(ready) < resize_input.elastic.min_nodes:
         return members

@@ -280,8 +280,8 @@ class JobFacts:
 
     def get_heartbeat_seconds(self, agent: AgentFacts | None) -> float:
         """Return the interval of the agent's reports. The agent learns a new interval from the answer to a report."""
-        told_seconds = None if agent is None else agent.heartbeat_seconds
-        return self.heartbeat_seconds if told_seconds is None else told_seconds
+        agent_seconds = None if agent is None else agent.heartbeat_seconds
+        return self.heartbeat_seconds if agent_seconds is None else agent_seconds
 
     def find_silence_time(self, node: NodeFacts) -> float | None:
         """Return when the node counts as silent if no report arrives; None if no report is expected."""

@@ -25,11 +25,11 @@ def find_change_time(facts: JobFacts) -> float | None:
 
 def remove_unwanted_pods(facts: JobFacts) -> tuple[KillNode, ...]:
     """Delete the pods of nodes that the job no longer has, and the pods that run ranks of other nodes."""
-    wanted = {node.node for node in (*facts.nodes, *_find_wanted_nodes(facts))}
+    wanted_nodes = {node.node for node in (*facts.nodes, *_find_wanted_nodes(facts))}
     return tuple(
         KillNode(node.node, "it runs ranks of another node" if node.node in facts.conflicting_nodes else _SURPLUS)
         for node in facts.all_nodes
-        if (node.node not in wanted or node.node in facts.conflicting_nodes)
+        if (node.node not in wanted_nodes or node.node in facts.conflicting_nodes)
         and node.process.state in (ProcessState.WAITING, ProcessState.RUNNING)
         and not node.process.is_terminating
     )

@@ -72,8 +72,10 @@ def find_stragglers(
     if len(measured) < 2 or len(measured) * 2 < compute_world_size(job):  # noqa: PLR2004 - a rank and another one
         return None
     median = median_low(rank.busy_seconds for rank in measured)
-    known = frozenset(_read_ranks(record)) if record is not None and record.attempt == attempt else frozenset()
-    slow = [rank for rank in measured if _is_slow(rank, median, END_FACTOR if rank.rank in known else SLOW_FACTOR)]
+    known_ranks = frozenset(_read_ranks(record)) if record is not None and record.attempt == attempt else frozenset()
+    slow = [
+        rank for rank in measured if _is_slow(rank, median, END_FACTOR if rank.rank in known_ranks else SLOW_FACTOR)
+    ]
     if not slow:
         return None
     slow.sort(key=lambda rank: (-rank.busy_seconds, rank.rank))

@@ -44,8 +44,8 @@ def _truncate(value: JSON, field: FieldInfo, path: FieldPath, problems: list[Len
         match value, get_origin(option.annotation):
             case list(), origin if origin is tuple:
                 entry = FieldInfo.from_annotation(arguments[0])
-                kept = value[: _check_length(option, len(value), path, problems)]
-                return [_truncate(item, entry, (*path, index), problems) for index, item in enumerate(kept)]
+                allowed_items = value[: _check_length(option, len(value), path, problems)]
+                return [_truncate(item, entry, (*path, index), problems) for index, item in enumerate(allowed_items)]
             case dict(), origin if origin is dict:
                 entry = FieldInfo.from_annotation(arguments[1])
                 maximum = _check_length(option, len(value), path, problems)

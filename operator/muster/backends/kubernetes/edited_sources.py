@@ -50,15 +50,19 @@ class EditedSources:
 
     async def find(self, job: Job, job_state: JobState, name: str) -> RequestedSource:
         """Find the edited code in ConfigMap `name`."""
-        found, now = job_state.requested_source, self.clock()
-        if found is not None and found.config_map == name and now < job_state.requested_source_read_at + SOURCE_SECONDS:
-            return found
+        source, now = job_state.requested_source, self.clock()
+        if (
+            source is not None
+            and source.config_map == name
+            and now < job_state.requested_source_read_at + SOURCE_SECONDS
+        ):
+            return source
         try:
-            found = RequestedSource(name, (await read_source(self.client, job, name)).sha256)
+            source = RequestedSource(name, (await read_source(self.client, job, name)).sha256)
         except SourceRefused as error:
-            found = RequestedSource(name, problem=str(error))
-        job_state.requested_source, job_state.requested_source_read_at = found, now
-        return found
+            source = RequestedSource(name, problem=str(error))
+        job_state.requested_source, job_state.requested_source_read_at = source, now
+        return source
 
     async def add_source(self, job: Job, job_state: JobState, command: Command) -> Command | None:
         """Add the edited code to a Start command that has the code's hash.

@@ -33,9 +33,9 @@ class KubeNodeTaints:
         """Handle a Kubernetes node's change."""
         name = read_string(read_mapping(change.object.get("metadata")).get("name"))
         taints = read_mappings(read_mapping(change.object.get("spec")).get("taints"))
-        found = () if change.type == "DELETED" else tuple(read_string(taint.get("key")) for taint in taints)
+        taint_keys = () if change.type == "DELETED" else tuple(read_string(taint.get("key")) for taint in taints)
         before = self._observed_at.pop(name, {})
-        after = {key: before.get(key, self.clock()) for key in self.keys if key in found}
+        after = {key: before.get(key, self.clock()) for key in self.keys if key in taint_keys}
         if after:
             self._observed_at[name] = after
         if after != before:

@@ -89,8 +89,8 @@ class PodCreator:
         generation = job.metadata.generation
         if job_state.find_refusal(generation) is not None or self.clock() < job_state.backoff_until:
             return
-        taken = dict(job_state.taken_replacement_numbers)
-        before = (job_state.find_refusal(generation), dict(job_state.pod_problems), taken)
+        taken_numbers = dict(job_state.taken_replacement_numbers)
+        before = (job_state.find_refusal(generation), dict(job_state.pod_problems), taken_numbers)
         batch = _Batch(job, job_state, group_equal_nodes(job))
         batch.refusal = await self._prepare(batch, actions)
         failures: list[ApiError] = []

@@ -104,12 +104,12 @@ def _list_git_files(folder: Path) -> list[str] | None:
     """Return the files that git tracks or would add; None outside a repository, or without git."""
     command = ["git", "-C", str(folder), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     try:
-        done = subprocess.run(command, capture_output=True, check=False)
+        completed_process = subprocess.run(command, capture_output=True, check=False)
     except OSError:
         return None
-    names = {os.fsdecode(name) for name in done.stdout.split(b"\0") if name}
+    names = {os.fsdecode(name) for name in completed_process.stdout.split(b"\0") if name}
     # git still lists a deleted file until the deletion is staged.
-    return [name for name in names if os.path.lexists(folder / name)] if done.returncode == 0 else None
+    return [name for name in names if os.path.lexists(folder / name)] if completed_process.returncode == 0 else None
 
 
 def _list_files(folder: Path) -> Iterator[str]:

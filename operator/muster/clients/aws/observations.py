@@ -162,9 +162,9 @@ def _get_observed_state(observation: Observation) -> tuple[str, str, bool] | Non
 
 @dataclass(frozen=True)
 class ListingRange:
-    """The time range of the next listing. Earlier listings contain all changes before `seen_until` (None: none)."""
+    """The time range of the next listing. Earlier listings contain all changes before `listed_until` (None: none)."""
 
-    seen_until: datetime | None = None
+    listed_until: datetime | None = None
 
     def build_filter(self, oldest: datetime | None) -> ListFilter:
         """Return the filter of the next listing; no watched job was created before `oldest`.
@@ -172,7 +172,7 @@ class ListingRange:
         Without a creation time, SageMaker would read all jobs of the account (aws/aws-sdk#486).
         """
         created = None if oldest is None else oldest - MAX_CLOCK_DIFFERENCE
-        modified = None if self.seen_until is None else self.seen_until - OVERLAP
+        modified = None if self.listed_until is None else self.listed_until - OVERLAP
         return ListFilter(modified, created)
 
     def advance(self, first: Page) -> ListingRange:

@@ -154,7 +154,7 @@ class TrainingJobPoller:
             started_at = clock()
             if started_at - self._full_listing_at >= FULL_LIST_SECONDS:
                 self._listing_range = ListingRange()
-            is_full = self._listing_range.seen_until is None
+            is_full = self._listing_range.listed_until is None
             try:
                 if await self._list() and is_full:
                     self._full_listing_at = started_at
@@ -179,7 +179,7 @@ class TrainingJobPoller:
             token = page.next_token
             if not token:
                 break
-        if listing_range.seen_until is None:
+        if listing_range.listed_until is None:
             self.observations.describe_unlisted(frozenset(names))
             self._has_requests.set()
         self._listing_range = listing_range.advance(first)

@@ -99,14 +99,18 @@ class FairSlots:
         try:
             await future
         except asyncio.CancelledError:
-            # The slot may already be future: release it. Otherwise `_grant` skips this request.
+            # This request may already have its slot: release it. Otherwise `_grant` skips this request.
             if not future.cancelled():
                 self._release(key)
             raise
 
     def _may_acquire(self, key: str) -> bool:
-        held = self._held[key]
-        return self._free > 0 and held < MAX_SHARE_OF_FREE * self._free and held - self._late[key] < self._limit(key)
+        held_slots = self._held[key]
+        return (
+            self._free > 0
+            and held_slots < MAX_SHARE_OF_FREE * self._free
+            and held_slots - self._late[key] < self._limit(key)
+        )
 
     def has_waiting(self, key: str) -> bool:
         """Whether a request of the key waits for a slot."""

@@ -55,8 +55,8 @@ def _find_restart(before: Status, after: Status) -> tuple[str, str | None] | Non
     """Return the reason and the time of a failure or request after which another attempt starts; None without one."""
     if after.restarts is not None and after.restarts.history:
         record = after.restarts.history[-1]
-        known = () if before.restarts is None else before.restarts.history
-        is_new = all((record.attempt, record.at) != (earlier.attempt, earlier.at) for earlier in known)
+        earlier_records = () if before.restarts is None else before.restarts.history
+        is_new = all((record.attempt, record.at) != (earlier.attempt, earlier.at) for earlier in earlier_records)
         return (record.reason, record.at) if is_new else None
     reason, attempt = _find_last_training_job(after)
     is_new = reason is not None and attempt > _find_last_training_job(before)[1]

@@ -14,11 +14,11 @@ def build_ended_status(previous: Status, generation: int, now: float) -> Status:
     The final condition has the generation that ran. For a later generation, the condition Accepted becomes False.
     """
     final = previous.final_condition
-    kept = previous.model_copy(update={"observed_generation": generation})
+    unchanged_status = previous.model_copy(update={"observed_generation": generation})
     # A user has removed the number from the status, so the generation that ran is unknown.
     if final is None or final.observed_generation == 0 or generation <= final.observed_generation:
-        return kept
+        return unchanged_status
     message = f"muster does not run the changed spec: {ENDED_MESSAGE}"
     accepted = make_condition(previous, ConditionState(ACCEPTED, False, JOB_IS_OVER, message), generation, now)
     others = tuple(entry for entry in previous.conditions if entry.type != ACCEPTED)
-    return kept.model_copy(update={"conditions": (accepted, *others)})
+    return unchanged_status.model_copy(update={"conditions": (accepted, *others)})

@@ -127,13 +127,13 @@ def _describe_ranks(job: Job, failure: Failure) -> str:
         return f"{sentence}: {line}" if line else sentence
     world = compute_world_size(job)
     ranks = format_ranges((end.rank for end in failure.root_causes if end.rank is not None), MAX_RANGE_CHARS)
-    subject_text, which = (f"All {world} ranks", "") if count == world else (f"{count} ranks", f" ({ranks})")
+    subject_text, rank_numbers = (f"All {world} ranks", "") if count == world else (f"{count} ranks", f" ({ranks})")
     if not line:
         how_they_ended = _describe_failed_end(first, was="were")
         first_text = f"rank {first.rank} on {first.node_name} first{_describe_step(first)}"
-        return f"{subject_text} {how_they_ended}{which}, {first_text}"
+        return f"{subject_text} {how_they_ended}{rank_numbers}, {first_text}"
     code = f" with exit code {first.exit_code}" if first.exit_code not in {None, 1} else ""
-    return f"{subject_text} failed the same way{code}{which}: {line}"
+    return f"{subject_text} failed the same way{code}{rank_numbers}: {line}"
 
 
 def _describe_launchers(job: Job, failure: Failure) -> str:

@@ -24,8 +24,8 @@ def make_refused_status(previous: Status, invalid: InvalidResource, generation: 
         make_condition(previous, ConditionState(condition_type, is_true, invalid.reason, message), generation, now)
         for condition_type, is_true in _REFUSED_CONDITIONS.items()
     )
-    kept = tuple(entry for entry in previous.conditions if entry.type not in _REFUSED_CONDITIONS)
-    conditions = (changed[0], *kept, changed[1])
+    other_conditions = tuple(entry for entry in previous.conditions if entry.type not in _REFUSED_CONDITIONS)
+    conditions = (changed[0], *other_conditions, changed[1])
     phase = previous.phase if previous.was_ever_started else REFUSED
     fields = {"observed_generation": generation, "phase": phase, "message": message, "conditions": conditions}
     return previous.model_copy(update=fields)

@@ -140,10 +140,10 @@ def _describe_stop(status_input: StatusInput, progress: Progress | None) -> str:
 
 def _describe_world_size_mismatch(job: Job, facts: JobFacts) -> str:
     ranks = find_started_ranks(job, facts)
-    which = f" ({format_ranges(ranks, MAX_RANGE_CHARS)})" if ranks else ""
+    rank_numbers = f" ({format_ranges(ranks, MAX_RANGE_CHARS)})" if ranks else ""
     when = " when mpirun ended with exit code 0" if is_mpi(job) else ""
     requested = describe_requested_world(job)
-    text = f"{requested}, {len(ranks) or 'none'} {'was' if len(ranks) == 1 else 'were'} seen{which}{when}"
+    text = f"{requested}, {len(ranks) or 'none'} {'was' if len(ranks) == 1 else 'were'} seen{rank_numbers}{when}"
     # muster observes ranks without its wrapper only while they run, and may miss those that end soon.
     unwrapped = is_mpi(job) and not ranks and is_mpirun(job.spec.command[0])
     return f"{text}; if they ran, remove mpirun from spec.command, so that muster starts it" if unwrapped else text

@@ -11,5 +11,5 @@ def truncate_message(text: str) -> str:
     line = rank_output.sanitize_line(text, limit=MAX_BYTES)
     if len(line.encode()) <= MAX_BYTES:
         return line
-    kept = line.encode()[: MAX_BYTES - len("…".encode())]
-    return f"{kept.decode(errors='ignore').rstrip()}…"
+    start = line.encode()[: MAX_BYTES - len("…".encode())]
+    return f"{start.decode(errors='ignore').rstrip()}…"

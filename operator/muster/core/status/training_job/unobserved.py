@@ -12,12 +12,12 @@ def build_unobserved_status(previous: Status, problem: Problem | None, generatio
 
     `problem` is None while the failure is too recent to report. `now` is in Unix seconds.
     """
-    kept = previous.model_copy(update={"observed_generation": generation})
+    unchanged_status = previous.model_copy(update={"observed_generation": generation})
     if problem is None:
-        return kept
+        return unchanged_status
     message = truncate_message(problem.message)
     if problem.reason in TRANSIENT_REASONS:
-        return kept.model_copy(update={"message": message})
+        return unchanged_status.model_copy(update={"message": message})
     stalled = make_condition(previous, ConditionState("Stalled", True, problem.reason, message), generation, now)
     others = tuple(entry for entry in previous.conditions if entry.type != "Stalled")
-    return kept.model_copy(update={"message": message, "conditions": (*others, stalled)})
+    return unchanged_status.model_copy(update={"message": message, "conditions": (*others, stalled)})
