@@ -10,6 +10,7 @@ import typer
 
 from muster.cli.import_command import import_command
 from muster.cli.job_options import Name, Namespace, NoWait, Timeout
+from muster.cli.migrate.command import migrate
 from muster.cli.operator.command import operator
 from muster.cli.rerun_command import rerun
 from muster.cli.storage.commands import storage
@@ -283,4 +284,5 @@ def restart(*, job: Name, namespace: Namespace = None, no_wait: NoWait = False, 
 
 app.command()(rerun)
 app.command("import")(import_command)
+app.command()(migrate)
 app.command()(operator)

@@ -41,7 +41,7 @@ def import_manifest(options: ManifestOptions) -> int:
     for problem in result.problems:
         typer.echo(problem, err=True)
     source = get_source_name(options.file)
-    if result.problems or not result.job_count:
+    if result.problems or not result.resources:
         # Import all jobs or none, because a file that lacks a job would look complete.
         typer.echo(f"{source}: " + ("nothing is imported" if result.problems else "it has no training job"), err=True)
         return _NOT_IMPORTED

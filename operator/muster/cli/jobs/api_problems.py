@@ -10,8 +10,6 @@ from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
 
 def explain_api_error(error: ApiError, namespace: str, name: str) -> str:
     """Explain the API server's error about the job `name` to the user."""
-    if error.status == NO_RESPONSE:
-        return f"the cluster doesn't answer: {error.message}"
     # The API server's message names only a missing object: without it, the CRD is missing.
     if error.is_not_found and f'{PLURAL}.{GROUP} "{name}"' not in error.message:
         return (
@@ -23,6 +21,13 @@ def explain_api_error(error: ApiError, namespace: str, name: str) -> str:
             f"there is no {KIND} {name} in the namespace {namespace}; "
             f"`kubectl get {SHORT_NAME} --all-namespaces` lists all jobs"
         )
+    return explain_request_error(error)
+
+
+def explain_request_error(error: ApiError) -> str:
+    """Explain the API server's error about any request to the user."""
+    if error.status == NO_RESPONSE:
+        return f"the cluster doesn't answer: {error.message}"
     if error.status == HTTPStatus.UNAUTHORIZED:
         return f"the cluster doesn't accept your credentials: {error.message}; `kubectl auth whoami` uses the same ones"
     if error.status == HTTPStatus.FORBIDDEN:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from muster.cli.errors import BadInput
-from muster.cli.jobs.api_problems import explain_api_error
-from muster.cli.jobs.job_reference import JobReference, check_names
+from muster.cli.jobs.api_problems import explain_api_error, explain_request_error
+from muster.cli.jobs.job_reference import JobReference, check_names, check_namespace
 from muster.clients.kubernetes.access import NoCluster
 from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import ApiError
@@ -32,18 +32,33 @@ class ClusterJob:
 def run_on_cluster(reference: JobReference, work: Callable[[ClusterJob], Awaitable[Result]]) -> Result:
     """Run `work` on the kubeconfig's cluster; return its result. Raises `BadInput` with the problem."""
     check_names(reference)
-    return asyncio.run(_connect_and_run(reference, work))
+
+    async def run(client: Client, namespace: str) -> Result:
+        try:
+            return await work(ClusterJob(client, namespace, reference.name))
+        except ApiError as error:
+            raise BadInput(explain_api_error(error, namespace, reference.name)) from None
+
+    return run_with_client(reference.namespace, run)
 
 
-async def _connect_and_run(reference: JobReference, work: Callable[[ClusterJob], Awaitable[Result]]) -> Result:
+def run_with_client(namespace: str | None, work: Callable[[Client, str], Awaitable[Result]]) -> Result:
+    """Run `work` with a client of the kubeconfig's cluster and the namespace (None: the kubeconfig's).
+
+    Raises `BadInput` with the problem.
+    """
+    check_namespace(namespace)
+    return asyncio.run(_connect_and_run(namespace, work))
+
+
+async def _connect_and_run(namespace: str | None, work: Callable[[Client, str], Awaitable[Result]]) -> Result:
     try:
         client = await Client.connect()
     except NoCluster as problem:
         raise BadInput(str(problem)) from None
     try:
-        target = ClusterJob(client, reference.namespace or client.namespace, reference.name)
-        return await work(target)
+        return await work(client, namespace or client.namespace)
     except ApiError as error:
-        raise BadInput(explain_api_error(error, target.namespace, target.name)) from None
+        raise BadInput(explain_request_error(error)) from None
     finally:
         await client.close()

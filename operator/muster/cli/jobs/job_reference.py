@@ -21,7 +21,11 @@ def check_names(reference: JobReference) -> None:
     """Raise `BadInput` for invalid names, for which the API server would only report an unknown path."""
     if len(reference.name) > MAX_NAME_CHARS or not re.fullmatch(NAME_PATTERN, reference.name):
         raise BadInput(f"{reference.name!r} is not a job's name: {NAME_MESSAGE}")
-    namespace = reference.namespace
+    check_namespace(reference.namespace)
+
+
+def check_namespace(namespace: str | None) -> None:
+    """Raise `BadInput` for an invalid name of a namespace."""
     if namespace is not None and (
         len(namespace) > MAX_NAMESPACE_CHARS or not re.fullmatch(NAMESPACE_PATTERN, namespace)
     ):

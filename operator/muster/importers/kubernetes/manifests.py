@@ -27,12 +27,12 @@ Runtimes = Mapping[tuple[str, str], Document]
 
 @dataclass
 class ManifestResult:
-    """The YAML documents of the imported jobs, with notices and problems. `job_count` is the number of jobs."""
+    """The YAML documents of the imported jobs, with notices and problems. `resources` are the jobs alone."""
 
     documents: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    job_count: int = 0
+    resources: list[dict[str, JSON]] = field(default_factory=list)
 
 
 def import_manifests(documents: Sequence[Document], runtime_documents: Sequence[Document] = ()) -> ManifestResult:
@@ -113,7 +113,7 @@ def _import_document(document: Document, runtimes: Runtimes, result: ManifestRes
     result.notices += reading.report.notices
     result.problems += reading.report.problems
     if draft is not None and not reading.report.problems:
-        result.job_count += 1
+        result.resources.append(draft.build_resource())
         result.documents += format_job(draft, kind)
 
 
