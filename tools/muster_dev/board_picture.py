@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
-from muster.api.status.status import Progress, RankDetail, RankStatus, StateRange, Status
+from muster.api.status.progress import Progress
+from muster.api.status.status import RankDetail, RankStatus, StateRange, Status
 from muster.cli.board.board import draw_board
 from muster.cli.board.view import View
 from muster.core.facts import AgentFacts, JobFacts, MetricFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts

