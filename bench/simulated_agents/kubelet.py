@@ -13,7 +13,7 @@ from muster.objects.kubernetes.names import (
     REPLACEMENT_LABEL,
     build_children_name,
 )
-from muster_worker.agent.state import to_shell_exit_code
+from muster_worker.agent.exit_code import to_shell_exit_code
 from muster_worker.contract import wire
 from muster_worker.contract.schema import TOKEN_AUDIENCE, Plan
 from muster_worker.exit_codes import STOPPED_EXIT_CODE

@@ -16,6 +16,7 @@ MUTABLE_FIELDS = (
     "cleanPodPolicy",
     "ttlSecondsAfterFinished",
     "failurePolicy",
+    "totalSteps",
 )
 """Fields of the spec that may change while the job's ranks run."""
 

@@ -24,6 +24,14 @@ _COLUMNS: tuple[tuple[str, str, str, str, int], ...] = (
     ),
     ("Restarts", "integer", ".status.restarts.total", "How often muster has restarted the ranks after a failure.", 0),
     ("Age", "date", ".metadata.creationTimestamp", "Time since the job was created.", 0),
+    ("Percent", "integer", ".status.progress.percent", "How much of the training is done.", 1),
+    (
+        "Remaining",
+        "integer",
+        ".status.progress.estimatedRemainingSeconds",
+        "How many seconds the training will still take.",
+        1,
+    ),
     ("Spares", "integer", ".status.spares.ready", "The number of hot spares that are ready.", 1),
     ("Attempt", "integer", ".status.attempt", "How often muster has started the ranks.", 1),
     (

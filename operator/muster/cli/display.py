@@ -11,7 +11,7 @@ from rich.text import Text
 
 from muster.cli.board.board import draw_board
 from muster.cli.board.rank_lines import OutputLine, format_coloured, format_plain
-from muster.cli.board.view import View, format_elapsed, format_metrics
+from muster.cli.board.view import View, format_completion, format_elapsed, format_metrics
 
 _FRAME_SECONDS = 0.1
 """The minimum time between two updates of the board."""
@@ -126,6 +126,6 @@ def open_display(console: Console) -> Display:
 
 def format_summary(view: View) -> str:
     """Describe the run in one line: `0:12 Running: 4 of 4 ranks run; step 120, 3.4 steps/s (loss 0.31)`."""
-    metrics = ", ".join(format_metrics(view.status))
+    metrics = ", ".join((*format_completion(view.status), *format_metrics(view.status)))
     message = f": {view.status.message}" if view.status.message else ""
     return f"{format_elapsed(view.elapsed)} {view.status.phase}{message}{f' ({metrics})' if metrics else ''}"

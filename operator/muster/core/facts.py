@@ -84,6 +84,7 @@ class RankFacts:
     last_step_at: float | None = None  # when the rank completed the last step in the latest report
     phase_ended_at: float | None = None  # the end of the rank's last phase without steps
     first_step_at: float | None = None  # when the rank completed its first optimizer step
+    trainer_status_at: float | None = None  # when rank 0 sent `report.trainer_status`
     sequence: int = 0
 
     @property

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from cluster.images import PULL_POLICY, PYTHON_IMAGE
 from cluster.shared import Kubectl
 from muster.api.document import JSON
+from muster.api.status.progress import Progress
 from muster.api.status.status import (
     Condition,
     NodeCounts,
-    Progress,
     RankDetail,
     RankStatus,
     StateRange,

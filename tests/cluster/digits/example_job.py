@@ -33,7 +33,7 @@ def example_job(example: str, surroundings: Surroundings) -> dict[str, Any]:
     # This machine has two cores, and others use them, too.
     inside["resources"] = {"requests": {"cpu": "100m", "memory": "500Mi"}}
     inside["env"] = [*surroundings.packages.env, {"name": "OMP_NUM_THREADS", "value": "1"}]
-    for volume in _host_paths(inside["inputs"]):
+    for volume in _host_paths(inside.get("inputs", [])):
         volume["path"] = str(surroundings.data / Path(volume["path"]).name)
     pod = inside["template"]["spec"]
     pod["containers"][0]["imagePullPolicy"] = PULL_POLICY

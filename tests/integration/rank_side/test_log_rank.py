@@ -283,3 +283,35 @@ def test_an_mpi_rank_knows_its_own_host(tmp_path: Path) -> None:
     text = log_line.parse_line(out.decode().splitlines()[0])
     assert text is not None
     assert (text.host, text.rank, text.local_rank, text.world) == ("algo-2", 2, 0, 4)
+
+
+TRAINER = """
+import json, os, urllib.request
+token = open(os.environ["KUBEFLOW_TRAINER_SERVER_TOKEN"]).read()
+values = {"current_step": 40, "total_steps": 80, "loss": 0.5}
+metrics = [{"name": name, "value": str(value)} for name, value in values.items()]
+body = json.dumps({"trainerStatus": {"progressPercentage": 50, "metrics": metrics}}).encode()
+request = urllib.request.Request(os.environ["KUBEFLOW_TRAINER_SERVER_URL"], body, {"Authorization": f"Bearer {token}"})
+print(urllib.request.urlopen(request, timeout=5).status)
+"""
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_rank_0_reports_a_trainer_s_progress(tmp_path: Path, python: str) -> None:
+    rank = run(tmp_path, TRAINER, python=python, RANK="0", LOCAL_RANK="0")
+    assert (rank.code, rank.out, rank.left) == (0, "200\n", [])
+    status = rank.end.trainer_status
+    assert status is not None
+    assert (status.percent, status.step, status.total_steps) == (50, 40, 80)
+    assert rank.end.metrics == {"loss": 0.5}
+
+
+def test_other_ranks_have_no_server(tmp_path: Path) -> None:
+    rank = run(tmp_path, "import os; print([name for name in os.environ if 'KUBEFLOW' in name])")
+    assert (rank.code, rank.out, rank.end.trainer_status) == (0, "[]\n", None)
+
+
+def test_the_user_s_server_comes_first(tmp_path: Path) -> None:
+    script = "import os; print([os.environ[name] for name in os.environ if 'KUBEFLOW' in name])"
+    rank = run(tmp_path, script, RANK="0", LOCAL_RANK="0", KUBEFLOW_TRAINER_SERVER_URL="https://mine")
+    assert (rank.code, rank.out) == (0, "['https://mine']\n")

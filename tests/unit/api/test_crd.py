@@ -92,7 +92,7 @@ def test_names_columns_and_subresources() -> None:
     assert isinstance(columns, list)
     assert [part(column, "name") for column in columns] == [
         *("Backend", "Phase", "Nodes", "Ranks", "Step", "Restarts", "Age"),
-        *("Spares", "Attempt", "Message"),
+        *("Percent", "Remaining", "Spares", "Attempt", "Message"),
     ]
     assert part(build_crd(), "spec", "versions", 0, "subresources") == {
         "status": {},

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
+from muster.api.status.progress import Progress
 from muster.api.status.reader import read_status
 from muster.api.status.status import (
     Condition,
     NodeCounts,
-    Progress,
     RankDetail,
     RankStatus,
     StateRange,

@@ -3,9 +3,10 @@ import io
 from rich.console import Console
 
 from muster.api.status.goodput import Goodput, LostTime
+from muster.api.status.progress import Progress
 from muster.api.status.restarts import RestartRecord, Restarts
 from muster.api.status.source import SourceStatus
-from muster.api.status.status import Progress, RankDetail, RankStatus, StateRange, Status, StepRange
+from muster.api.status.status import RankDetail, RankStatus, StateRange, Status, StepRange
 from muster.cli.board.board import draw_board
 from muster.cli.board.goodput_lines import format_goodput
 from muster.cli.board.view import View, format_elapsed, make_node_rows, make_rank_rows, read_rank_states

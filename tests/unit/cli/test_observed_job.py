@@ -3,8 +3,9 @@ import io
 from rich.console import Console
 
 from muster.api.document import JSON
+from muster.api.status.progress import Progress
 from muster.api.status.restarts import RestartRecord, Restarts
-from muster.api.status.status import Condition, NodeCounts, Progress, RankStatus, Status
+from muster.api.status.status import Condition, NodeCounts, RankStatus, Status
 from muster.api.yaml.serialise import serialise_status
 from muster.cli.board.board import draw_board
 from muster.cli.board.observed_job import (

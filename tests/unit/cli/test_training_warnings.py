@@ -41,6 +41,7 @@ CARRIED_OVER = {
     ),
     *(
         "metrics",
+        "totalSteps",
         "inputs",
         "checkpoint",
         "output",

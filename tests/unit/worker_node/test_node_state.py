@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster_worker.agent.exit_code import compute_exit_code
 from muster_worker.agent.reports import Observation, Snapshot, encode_report, make_report
 from muster_worker.agent.state import (
     ActivityFound,
@@ -19,7 +20,6 @@ from muster_worker.agent.state import (
     StopBegan,
     apply_event,
     begin_attempt,
-    compute_exit_code,
 )
 from muster_worker.agent.termination import MAX_BYTES, build_summary
 from muster_worker.contract import wire

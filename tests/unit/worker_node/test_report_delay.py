@@ -7,7 +7,9 @@ import pytest
 
 from muster_worker.agent.report_delay import BRIEF_SECONDS, compute_report_delay
 from muster_worker.agent.state import LauncherRecord, NodeState, RankRecord
+from muster_worker.agent.trainer_progress import TrainerProgress, TrainerReport
 from muster_worker.contract.schema import AgentPhase, AgentProblem
+from muster_worker.rank_group.mean_speed import SpeedSamples
 
 WAITING = RankRecord(0, 0)
 RUNNING = replace(WAITING, started_at=1.0)
@@ -15,6 +17,7 @@ ENDED = replace(RUNNING, ended_at=2.0, exit_code=1)
 READY = NodeState("uid", 0, 0, phase=AgentPhase.READY)
 STARTING = replace(READY, attempt=1, phase=AgentPhase.RUNNING, ranks=(WAITING, WAITING))
 STARTED = replace(STARTING, ranks=(RUNNING, RUNNING))
+TRAINER = TrainerProgress(TrainerReport(1.0, percent=5), SpeedSamples())
 STOPPING = replace(STARTED, phase=AgentPhase.STOPPING)
 
 
@@ -22,6 +25,7 @@ STOPPING = replace(STARTED, phase=AgentPhase.STOPPING)
     ("before", "after", "seconds"),
     [
         (STARTED, STARTED, math.inf),
+        (STARTED, replace(STARTED, trainer=TRAINER), math.inf),
         (READY, STARTING, BRIEF_SECONDS),
         (STARTING, replace(STARTING, ranks=(RUNNING, WAITING)), BRIEF_SECONDS),
         (STARTING, STARTED, 0.0),

@@ -89,6 +89,26 @@ def test_the_script_s_first_step_is_kept(tmp_path: Path) -> None:
         user_report.stop()
 
 
+def test_the_script_s_total_is_the_last_one(tmp_path: Path) -> None:
+    path, writer = _claimed(tmp_path)
+    user_report.start(writer)
+    try:
+        user_report.report(step=6, total_steps=100)
+        user_report.report(step=7, loss=0.5)
+        assert (progress.read(path).reported_step, progress.read(path).total_steps) == (7, 100)
+        user_report.report(total_steps=50)
+        assert (progress.read(path).reported_step, progress.read(path).total_steps) == (7, 50)
+    finally:
+        user_report.stop()
+
+
+@pytest.mark.parametrize("total", ["0", "-1", "1.5", "true", "99999999999999999999"])
+def test_a_forged_total_is_none(tmp_path: Path, total: str) -> None:
+    path, writer = _claimed(tmp_path)
+    writer.write_report(f'{{"step":3,"total_steps":{total},"metrics":{{}}}}'.encode(), 1.0)
+    assert progress.read(path).total_steps is None
+
+
 FORGED = [
     b'{"step":3,"first_step":-1,"advanced_at":1.0,"metrics":{}}',
     b'{"step":3,"first_step":1e3,"advanced_at":-1.0,"metrics":{}}',

@@ -47,7 +47,13 @@ def test_mistakes_are_said_outside_muster_too(
     step: int, metrics: dict[str, float], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        muster_worker.report(step, **metrics)
+        muster_worker.report(step, **metrics)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("total", "error"), [(0, ValueError), (-5, ValueError), (1.5, TypeError), (True, ValueError)])
+def test_a_total_is_a_whole_number_from_1_on(total: int, error: type[Exception]) -> None:
+    with pytest.raises(error, match="total_steps: expected a whole number"):
+        muster_worker.report(1, total_steps=total)
 
 
 def test_there_is_nothing_else() -> None:
@@ -57,5 +63,5 @@ def test_there_is_nothing_else() -> None:
 
 def test_a_report_is_the_json_that_the_agent_reads() -> None:
     metrics = {'a"\\\n\u00e9\U0001f600': 1e308, "zero": -0.0, "small": 5e-324}
-    document = {"step": 2**62, "first_step": 0, "advanced_at": None, "metrics": metrics}
-    assert json.loads(user_report._encode(2**62, 0, None, metrics)) == document
+    document = {"step": 2**62, "first_step": 0, "total_steps": None, "advanced_at": None, "metrics": metrics}
+    assert json.loads(user_report._encode((2**62, 0, None), None, metrics)) == document

@@ -12,6 +12,7 @@ from typing import List, Mapping, Optional, Tuple
 from muster_worker.agent import termination
 from muster_worker.agent.edited_source import change_source_folder, describe_problem
 from muster_worker.agent.exchange import CollectorUnreachable, Inbox, NodeCutOff, ReportAcknowledged, Reporter
+from muster_worker.agent.exit_code import compute_exit_code, have_ranks_succeeded
 from muster_worker.agent.log import Log
 from muster_worker.agent.node_options import NodeOptions
 from muster_worker.agent.outage import Outage
@@ -26,18 +27,14 @@ from muster_worker.agent.state import (
     ProblemFound,
     apply_event,
     begin_attempt,
-    compute_exit_code,
-    have_ranks_succeeded,
 )
 from muster_worker.contract.schema import FENCED, AgentPhase, AgentProblem, Command, CommandKind, Order
-from muster_worker.launchers.base import LauncherIO
-from muster_worker.launchers.registry import find_launcher
 from muster_worker.machine import processes
 from muster_worker.network.port import hold_another_port
 from muster_worker.rank_group import memory_limit
-from muster_worker.rank_group.group import RankGroup
 from muster_worker.rank_group.registry import Handler
-from muster_worker.rank_group.synced_group import SyncedRankGroup
+from muster_worker.rank_group.synced_group import RankGroupResources, SyncedRankGroup, create_rank_group
+from muster_worker.rank_group.trainer_server import TrainerEndpoint
 from muster_worker.sagemaker import opt_ml
 
 FIRST_HEARTBEAT_SECONDS = 1.0
@@ -67,6 +64,7 @@ class NodeAgent:
         self._inbox = inbox
         self._log = log
         self._selector = selectors.DefaultSelector()
+        self._trainer_endpoint = TrainerEndpoint(self._selector, log)
         self._environment: Mapping[str, str] = dict(os.environ)
         self._rank_group: Optional[SyncedRankGroup] = None
         self._order: Optional[Order] = None  # order of the last executed command
@@ -93,6 +91,7 @@ class NodeAgent:
                 events += handler()
             if self._rank_group is not None:
                 events += self._rank_group.poll()
+            self._trainer_endpoint.poll()
             self._apply_events(events)
         return self._finish()
 
@@ -111,6 +110,8 @@ class NodeAgent:
         timeouts = [self._next_report_at - time.monotonic()]
         if self._rank_group is not None and self._rank_group.next_poll_in is not None:
             timeouts.append(self._rank_group.next_poll_in)
+        if self._trainer_endpoint.next_poll_at is not None:
+            timeouts.append(self._trainer_endpoint.next_poll_at - time.monotonic())
         if self._is_exiting and self._ended_at is not None:
             timeouts.append(self._ended_at + LAST_REPORT_SECONDS - time.monotonic())
         return max(0.0, min(timeouts))
@@ -265,13 +266,11 @@ class NodeAgent:
                 )
             if (context.host, context.plan, context.node) != (before.host, before.plan, before.node):
                 opt_ml.prepare(context.root, context.plan, context.node, context.host)
-            world = None
-            if self._options.port_socket is not None:
-                io = LauncherIO(self._options.port_socket, self._selector, self._log)
-                world = find_launcher(plan.launcher).join_world(context, self._environment, command.credentials, io)
+            context = self._trainer_endpoint.begin_attempt(context, self._environment)
+            resources = RankGroupResources(self._selector, self._log, self._options.port_socket, self._options.sync)
+            rank_group = create_rank_group(context, self._environment, command.credentials, resources)
             self._options.pings.begin_attempt(command)
-            rank_group = RankGroup(context, self._selector, self._log, world)
-            self._rank_group = SyncedRankGroup(rank_group, self._options.sync, self._selector, self._log)
+            self._rank_group = rank_group
             return self._rank_group.launch(self._environment)
         except OSError as error:
             return [ProblemFound(describe_problem(error)), PhaseReached(AgentPhase.ENDED)]

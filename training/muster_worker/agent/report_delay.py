@@ -14,8 +14,8 @@ BRIEF_SECONDS = 0.05
 
 def compute_report_delay(before: NodeState, after: NodeState) -> float:
     """Return the seconds until the change has to be reported; infinity if it can wait for the heartbeat."""
-    # A new metric value alone can wait.
-    if replace(before, metrics=()) == replace(after, metrics=()):
+    # A new metric value or new progress alone can wait.
+    if replace(before, metrics=(), trainer=None) == replace(after, metrics=(), trainer=None):
         return math.inf
     return BRIEF_SECONDS if _is_brief(before, after) else 0.0
 

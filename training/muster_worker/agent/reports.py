@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Mapping, Optional, Tuple
 
 from muster_worker.agent.state import NodeState, RankRecord
+from muster_worker.agent.trainer_progress import build_trainer_status
 from muster_worker.contract import wire
 from muster_worker.contract.schema import LauncherEnd, MetricValue, RankReport, RankState, Report
 
@@ -24,6 +25,8 @@ class Observation:
     phase_ended_at: Optional[float] = None
     rss_bytes: Optional[int] = None
     busy_seconds: Optional[float] = None
+    total_steps: Optional[int] = None
+    mean_steps_per_second: Optional[float] = None
 
 
 NO_OBSERVATION = Observation()
@@ -70,7 +73,7 @@ def make_report(snapshot: Snapshot, sequence: int, now: float) -> Report:
         links=state.links,
         figures=state.figures,
         ranks=tuple(
-            _build_rank_report(record, snapshot.observations.get(record.rank, NO_OBSERVATION), now, max_age)
+            _build_rank_report(state, record, snapshot.observations.get(record.rank, NO_OBSERVATION), now)
             for record in state.ranks
         ),
         metrics=tuple(
@@ -99,7 +102,8 @@ def encode_report(report: Report) -> bytes:
     return body
 
 
-def _build_rank_report(record: RankRecord, observation: Observation, now: float, max_age: float) -> RankReport:
+def _build_rank_report(state: NodeState, record: RankRecord, observation: Observation, now: float) -> RankReport:
+    max_age = max(0.0, now - state.began_at)
     return RankReport(
         rank=record.rank,
         local_rank=record.local_rank,
@@ -123,6 +127,9 @@ def _build_rank_report(record: RankRecord, observation: Observation, now: float,
         phase=observation.phase,
         phase_ended_age=_compute_optional_age(observation.phase_ended_at, now, max_age),
         busy_seconds=observation.busy_seconds,
+        total_steps=observation.total_steps,
+        mean_steps_per_second=observation.mean_steps_per_second,
+        trainer_status=build_trainer_status(state.trainer, now, max_age) if record.rank == 0 else None,
     )
 
 

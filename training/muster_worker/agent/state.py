@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Optional, Tuple, Union
 
+from muster_worker.agent.trainer_progress import TrainerProgress, TrainerReport, add_report
 from muster_worker.contract.collectives import GroupCollective
 from muster_worker.contract.network import Link, NetworkFigures
 from muster_worker.contract.schema import MAX_METRICS, AgentPhase, AgentProblem
-from muster_worker.exit_codes import STOPPED_EXIT_CODE
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,7 @@ class NodeState:
     ranks: Tuple[RankRecord, ...] = ()
     launcher: Optional[LauncherRecord] = None
     metrics: Tuple[MetricRecord, ...] = ()
+    trainer: Optional[TrainerProgress] = None  # of rank 0
     stop_began_at: Optional[float] = None
     stop_call: Optional[int] = None
     terminated_at: Optional[float] = None
@@ -165,6 +166,7 @@ Event = Union[
     ActivityChanged,
     LauncherRecord,
     MetricRecord,
+    TrainerReport,
     StopBegan,
     StopCallChosen,
     AgentTerminated,
@@ -186,6 +188,7 @@ def begin_attempt(state: NodeState, attempt: int, first_rank: int, procs: int, a
         figures=None,
         launcher=None,
         metrics=(),
+        trainer=None,
         stop_began_at=None,
         stop_call=None,
         problem=None,
@@ -202,8 +205,8 @@ def apply_event(state: NodeState, event: Event) -> NodeState:
         return state if state.problem else replace(state, problem=event.problem)
     if isinstance(event, (StopBegan, StopCallChosen, AgentTerminated, LauncherRecord)):
         return _apply_once(state, event)
-    if isinstance(event, MetricRecord):
-        return replace(state, metrics=_set_metric(state.metrics, event))
+    if isinstance(event, (MetricRecord, TrainerReport)):
+        return _apply_value(state, event)
     return replace(
         state,
         ranks=tuple(
@@ -224,6 +227,12 @@ def _apply_once(
     if isinstance(event, AgentTerminated):
         return state if state.terminated_at is not None else replace(state, terminated_at=event.at)
     return state if state.launcher is not None else replace(state, launcher=event)
+
+
+def _apply_value(state: NodeState, event: Union[MetricRecord, TrainerReport]) -> NodeState:
+    if isinstance(event, TrainerReport):
+        return replace(state, trainer=add_report(state.trainer, event))
+    return replace(state, metrics=_set_metric(state.metrics, event))
 
 
 def _set_metric(current: Tuple[MetricRecord, ...], record: MetricRecord) -> Tuple[MetricRecord, ...]:
@@ -260,38 +269,3 @@ def _apply_to_rank(
         # Compare times: events may arrive in another order.
         stopped=stop_began_at is not None and event.at >= stop_began_at,
     )
-
-
-def have_ranks_succeeded(state: NodeState) -> bool:
-    """Whether all ranks of the node ended by themselves with exit code 0."""
-    return _have_ranks_ended_by_themselves(state) and all(record.exit_code == 0 for record in state.ranks)
-
-
-def _have_ranks_ended_by_themselves(state: NodeState) -> bool:
-    return bool(state.ranks) and all(record.ended_at is not None and not record.stopped for record in state.ranks)
-
-
-def compute_exit_code(state: NodeState) -> int:
-    """Return the agent's exit code: 0 only if all ranks ended by themselves with 0.
-
-    Otherwise it is the first of these that applies: `STOPPED_EXIT_CODE` after a signal to the agent, the shell's code
-    for the first failed rank, the launcher's code, 1.
-    """
-    have_ended = _have_ranks_ended_by_themselves(state)
-    # Ranks that ended before the signal keep their result.
-    if state.terminated_at is not None and not have_ended:
-        return STOPPED_EXIT_CODE
-    failed_ranks = [record for record in state.ranks if record.ended_at is not None and record.exit_code != 0]
-    if failed_ranks:
-        first_failed = min(failed_ranks, key=lambda record: (record.stopped, record.ended_at or 0.0, record.rank))
-        return to_shell_exit_code(first_failed.exit_code, first_failed.signal)
-    if state.launcher is not None and state.launcher.exit_code != 0:
-        return to_shell_exit_code(state.launcher.exit_code, state.launcher.signal)
-    return 0 if have_ended and state.problem is None else 1
-
-
-def to_shell_exit_code(code: Optional[int], signal_number: Optional[int]) -> int:
-    """Return the exit code that a shell would return: 128 + the signal's number; 1 if both are unknown."""
-    if signal_number is not None:
-        return 128 + signal_number
-    return 1 if code is None else code

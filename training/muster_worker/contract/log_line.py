@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Dict, Mapping, Match, Optional, Tuple
 
 from muster_worker.contract import wire
+from muster_worker.contract.trainer_status import TrainerStatus
 
 MARK = "[muster] "
 
@@ -73,6 +74,10 @@ class RankLine:
     phase: Optional[str] = None
     phase_ended_at: Optional[float] = None
     metrics: Mapping[str, float] = field(default_factory=dict)  # reported by the script
+    first_script_step: Optional[int] = None
+    total_steps: Optional[int] = None
+    mean_steps_per_second: Optional[float] = None
+    trainer_status: Optional[TrainerStatus] = None
 
 
 def format_line(line: RankLine) -> str:

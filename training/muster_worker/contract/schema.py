@@ -17,6 +17,7 @@ from muster_worker.contract.collectives import GroupCollective
 from muster_worker.contract.mpi import Mpi
 from muster_worker.contract.network import Link, NetworkFigures
 from muster_worker.contract.source import EditedSource
+from muster_worker.contract.trainer_status import TrainerStatus
 
 VERSION = 1
 """Version of the protocol: increment it if an older agent could misread a plan or a command."""
@@ -178,6 +179,9 @@ class RankReport:
     first_script_step: Optional[int] = None  # the first step from the script; None: `step` counts optimizer steps
     collectives: Tuple[GroupCollective, ...] = ()  # the last of each process group, when the rank hung
     busy_seconds: Optional[float] = None  # median time of a step without waiting for other ranks
+    total_steps: Optional[int] = None  # of the whole training, from the script
+    mean_steps_per_second: Optional[float] = None  # in the unit of `step`, see `mean_speed.py`
+    trainer_status: Optional[TrainerStatus] = None  # of rank 0 only
 
 
 @dataclass(frozen=True)

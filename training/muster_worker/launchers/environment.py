@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os.path
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Dict, Mapping, Optional, Tuple
 
 from muster_worker.contract.rendezvous import is_rendezvous_variable
 from muster_worker.contract.schema import Peer, Plan
 from muster_worker.network.library_interfaces import Network, build_rank_variables
-from muster_worker.rank import hook_environment
+from muster_worker.rank import hook_environment, trainer_variables
 from muster_worker.sagemaker import container
 
 WORLD_REASON = ("spec.nodes, procsPerNode", "the rank's place among all ranks")
@@ -51,6 +51,7 @@ class NodeContext:
     python: str
     attempt: int = 1  # equal to `status.attempt`
     fork_server: Optional[ForkServer] = None
+    trainer_variables: Mapping[str, str] = field(default_factory=dict)  # of the agent's server, on the node of rank 0
 
     @property
     def program(self) -> str:
@@ -77,6 +78,7 @@ def build_node_environment(base_environment: Mapping[str, str], context: NodeCon
     environment = {name: value for name, value in base_environment.items() if not is_rendezvous_variable(name)}
     for name, value in _build_defaults(environment, context).items():
         environment.setdefault(name, value)
+    environment.update(trainer_variables.build_variables(environment, context.trainer_variables))
     if context.plan.has_code:
         # As SageMaker does, so that scripts/train.py can import modules from the folder that contains scripts/.
         user_value = environment.get("PYTHONPATH")

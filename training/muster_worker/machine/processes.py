@@ -231,3 +231,13 @@ def _read_table() -> Dict[int, _Entry]:
         is_zombie = fields[_STATE] == b"Z" and int(fields[_THREADS]) <= 1
         table[int(name)] = _Entry(command, int(fields[_PARENT]), is_zombie)
     return table
+
+
+def read_command_line(pid: int) -> Tuple[str, ...]:
+    """Return the start of a process' command line; empty if it is unknown."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            # a forked rank's command line ends with unused padding
+            return tuple(os.fsdecode(file.read(4096)).rstrip("\0").split("\0"))
+    except OSError:
+        return ()

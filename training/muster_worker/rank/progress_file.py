@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Optional, Tuple
 
-SIZE = 4416
+SIZE = 4448
 MAGIC = int.from_bytes(b"MUSTERP1", "little")
 
 WORD_MAGIC, WORD_PID, WORD_PID_START, WORD_FLAGS, WORD_STEPS = 0, 1, 2, 3, 4

@@ -31,6 +31,8 @@ WORLD_SIZE_MISMATCH = "WorldSizeMismatch"
 MISMATCH_EXIT_CODE = 65
 """sysexits.h: EX_DATAERR. The command was not run, because the rank's world is not the job's."""
 
+TRAINER_TOKEN = "KUBEFLOW_TRAINER_SERVER_TOKEN"  # noqa: S105 - the name of a variable
+
 _REASONS = {child.NOT_FOUND: COMMAND_NOT_FOUND, MISMATCH_EXIT_CODE: WORLD_SIZE_MISMATCH}
 
 
@@ -158,6 +160,12 @@ def _add_world(environment: Dict[str, str], options: Sequence[str]) -> Tuple[Dic
         return environment, None
 
 
+def _remove_trainer_variables(environment: Mapping[str, str]) -> Mapping[str, str]:
+    from muster_worker.rank import trainer_variables
+
+    return trainer_variables.remove_variables(environment, environment["MUSTER_RUN_DIR"])
+
+
 class _ChildContext:
     """The output streams and the environment of the child, and the connection to the agent."""
 
@@ -175,6 +183,8 @@ class _ChildContext:
 def _connect(environment: Mapping[str, str], options: Sequence[str]) -> _ChildContext:
     try:
         position = _read_position(environment)
+        if position.rank != 0 and TRAINER_TOKEN in environment:
+            environment = _remove_trainer_variables(environment)
         hooked_environment = hook_environment.add_hook(environment, environment["MUSTER_ARCHIVE"], position.scope)
         progress_file.create(position.progress)
         agent_connection = AgentConnection(environment["MUSTER_AGENT_SOCKET"])

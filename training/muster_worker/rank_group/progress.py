@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Mapping, Optional, Sequence, Tuple
 
 from muster_worker.rank import progress_file as layout
+from muster_worker.rank_group.mean_speed import SpeedSamples
 
 READ_ATTEMPTS = 5
 """Maximum number of reads. A read during a write has an invalid checksum, but hardly five times in a row."""
@@ -48,6 +49,7 @@ class UserReport:
     step: Optional[int] = None
     first_step: Optional[int] = None
     advanced_at: Optional[float] = None
+    total_steps: Optional[int] = None
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -64,6 +66,7 @@ class Progress:
     reported_step: Optional[int] = None
     first_reported_step: Optional[int] = None
     advanced_at: Optional[float] = None  # when the reported step first exceeded the first reported step
+    total_steps: Optional[int] = None  # of the whole training, from the script
     reported_at: Optional[float] = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     stopping_calls: int = 0  # of `muster_worker.stopping`
@@ -160,6 +163,7 @@ def parse(data: bytes) -> Optional[Progress]:
         reported_step=user_report.step,
         first_reported_step=user_report.first_step,
         advanced_at=user_report.advanced_at,
+        total_steps=user_report.total_steps,
         reported_at=_read_time(data, layout.WORD_REPORTED_AT),
         metrics=user_report.metrics,
         stopping_calls=min(_read_word(data, layout.WORD_STOPPING_CALLS), MAX_STEP),
@@ -168,6 +172,13 @@ def parse(data: bytes) -> Optional[Progress]:
         phase_ended_at=_read_time(data, layout.WORD_PHASE_ENDED_AT),
         busy_times=_read_busy_times(data),
     )
+
+
+def add_speed_sample(speed: SpeedSamples, progress: Progress) -> SpeedSamples:
+    """Return the samples of the rank's speed with its last step."""
+    if not progress.step or progress.stepped_at is None:
+        return speed
+    return speed.add(progress.step, progress.stepped_at, is_reported=progress.reported_step is not None)
 
 
 def find_no_step_reason(progress: Progress, command_line: Sequence[str]) -> Optional[str]:
@@ -219,6 +230,7 @@ def _parse_report(report: bytes) -> UserReport:
         step=_parse_step(document.get("step")),
         first_step=_parse_step(document.get("first_step")),
         advanced_at=_parse_time(document.get("advanced_at")),
+        total_steps=_parse_step(document.get("total_steps")) or None,
         metrics={
             name: value
             for name, value in (metrics.items() if isinstance(metrics, dict) else ())

@@ -11,6 +11,7 @@ from typing import List, Optional, Tuple
 from muster_worker.agent.log import Log
 from muster_worker.contract import wire
 from muster_worker.rank_group.link import EndedMessage, HelloMessage, Message, Receiver, RefusedMessage, StartedMessage
+from muster_worker.rank_group.mean_speed import SpeedSamples
 from muster_worker.rank_group.metrics import MetricReader
 from muster_worker.rank_group.streams import Stream
 from muster_worker.rank_group.tail import shorten
@@ -51,6 +52,7 @@ class RankLink:
         self.lost_at: Optional[float] = None  # when the connection was lost, if the rank's end was not reported before
         self.streams: Tuple[Stream, ...] = ()
         self.command_line: Tuple[str, ...] = ()
+        self.speed = SpeedSamples()
         self.has_logged_dropped_report = False  # the log says that a report was dropped
         self._refusal: Tuple[str, ...] = ()
 

@@ -130,8 +130,9 @@ class RankRegistry:
                 )
             if (at := rank_progress.reported_at) is not None:
                 metric_records += [MetricRecord(name, value, rank, at) for name, value in rank_progress.metrics.items()]
+            link.speed = progress.add_speed_sample(link.speed, rank_progress)
             if (pid := link.running_pid) is not None:
-                link.command_line = _read_command_line(pid) or link.command_line
+                link.command_line = processes.read_command_line(pid) or link.command_line
             observations[rank] = Observation(
                 last_lines=link.last_lines if pid is None else (),
                 step=rank_progress.step,
@@ -144,6 +145,8 @@ class RankRegistry:
                     rank_progress, link.command_line or self._context.plan.command
                 ),
                 busy_seconds=None if pid is None else rank_progress.busy_seconds,
+                total_steps=rank_progress.total_steps,
+                mean_steps_per_second=None if pid is None else link.speed.steps_per_second,
                 rss_bytes=link.peak_bytes if pid is None else processes.read_resident_bytes(pid),
             )
         return observations, metric_records
@@ -288,12 +291,3 @@ class RankRegistry:
             link.receiver.close()
         if link.hello is None and link in self._links:  # without a hello the link belongs to no rank
             self._links.remove(link)
-
-
-def _read_command_line(pid: int) -> Tuple[str, ...]:
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            # a forked rank's command line ends with unused padding
-            return tuple(os.fsdecode(file.read(4096)).rstrip("\0").split("\0"))
-    except OSError:
-        return ()

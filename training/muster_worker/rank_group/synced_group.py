@@ -3,16 +3,44 @@
 from __future__ import annotations
 
 import selectors
+import socket
 import time
-from typing import List, Mapping, Optional, Tuple
+from typing import List, Mapping, NamedTuple, Optional, Tuple
 
 from muster_worker.agent.log import Log
 from muster_worker.agent.reports import Observation
 from muster_worker.agent.state import Event, PhaseReached, ProblemFound
 from muster_worker.agent.sync_request import FINISH, REFRESH, SyncRequest
-from muster_worker.contract.schema import AgentPhase
+from muster_worker.contract.schema import AgentPhase, Credentials
+from muster_worker.launchers.base import LauncherIO
+from muster_worker.launchers.environment import NodeContext
+from muster_worker.launchers.registry import find_launcher
 from muster_worker.machine.processes import ProcessExit
 from muster_worker.rank_group.group import RankGroup
+
+
+class RankGroupResources(NamedTuple):
+    """The node's resources for a rank group: the event loop, the log, a bound socket, and the sync server's socket."""
+
+    selector: selectors.BaseSelector
+    log: Log
+    port_socket: Optional[socket.socket]
+    sync_socket: Optional[str]
+
+
+def create_rank_group(
+    context: NodeContext,
+    environment: Mapping[str, str],
+    credentials: Optional[Credentials],
+    resources: RankGroupResources,
+) -> SyncedRankGroup:
+    """Join the attempt's world, if its launcher has one, and return the node's processes. Raises `OSError`."""
+    world = None
+    if resources.port_socket is not None:
+        io = LauncherIO(resources.port_socket, resources.selector, resources.log)
+        world = find_launcher(context.plan.launcher).join_world(context, environment, credentials, io)
+    rank_group = RankGroup(context, resources.selector, resources.log, world)
+    return SyncedRankGroup(rank_group, resources.sync_socket, resources.selector, resources.log)
 
 
 class SyncedRankGroup:

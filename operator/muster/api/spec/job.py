@@ -50,6 +50,10 @@ MAX_METRICS = 40
 """Maximum number of a job's metrics; `muster status` shows a line for each."""
 
 
+MAX_TOTAL_STEPS = 1_000_000_000_000
+"""More steps than any training has."""
+
+
 class EnvVar(Model):
     """An environment variable of every rank."""
 
@@ -186,6 +190,14 @@ class Spec(Model):
     )
     metrics: Annotated[tuple[Metric, ...], Field(max_length=MAX_METRICS)] = Field(
         default=(), description="Numbers that muster reads from the ranks' output."
+    )
+    total_steps: int | None = Field(
+        default=None,
+        description="The number of steps of the whole training, from which muster computes status.progress.percent and "
+        "estimatedRemainingSeconds. Scripts that use Transformers' Trainer or muster_worker.report(total_steps=...) "
+        "report it themselves.",
+        ge=1,
+        le=MAX_TOTAL_STEPS,
     )
     inputs: Annotated[tuple[Input, ...], Field(max_length=20)] = Field(
         default=(), description="The channels: the data that the ranks read."

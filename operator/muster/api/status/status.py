@@ -9,6 +9,7 @@ from muster.api.status.elastic import ElasticStatus
 from muster.api.status.goodput import Goodput
 from muster.api.status.hang import HangRecord
 from muster.api.status.network import NetworkStatus
+from muster.api.status.progress import Progress
 from muster.api.status.restarts import RestartRecord, RestartRequest, Restarts
 from muster.api.status.rules import MAX_CONDITIONS
 from muster.api.status.sagemaker import BackendStatus
@@ -107,27 +108,6 @@ class RankStatus(Model):
     details: tuple[RankDetail, ...] = Field(
         default=(), description="At most 16 ranks with a problem or another notable state, first failure first."
     )
-
-
-class Progress(Model):
-    """The job's progress."""
-
-    step: int | None = Field(
-        default=None,
-        description="The number of optimizer steps that every running rank has completed; unset before the first step.",
-    )
-    steps_per_second: float | None = Field(
-        default=None, description="The number of optimizer steps per second, over the last steps."
-    )
-    slowest_rank: int | None = Field(default=None, description="The rank with the fewest steps.")
-    metrics: dict[str, float] = Field(
-        default_factory=dict,
-        description="The latest values of at most 64 metrics: first the metrics of spec.metrics, then others by name.",
-    )
-    metrics_left_out: int | None = Field(
-        default=None, description="The number of metrics that are not listed; unset if all are listed."
-    )
-    at: str | None = Field(default=None, description="The time when the ranks completed the step (RFC 3339).")
 
 
 class Placement(Model):

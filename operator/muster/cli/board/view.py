@@ -200,14 +200,25 @@ def format_elapsed(seconds: float) -> str:
 
 
 def format_pace(status: Status) -> tuple[str, ...]:
-    """Format the step and the speed."""
+    """Format the step, the speed, the percentage and the remaining time."""
     progress = status.progress
     if progress is None:
         return ()
     parts = [f"step {progress.step}"] if progress.step is not None else []
     if progress.steps_per_second is not None:
         parts.append(f"{format_number(progress.steps_per_second)} steps/s")
-    return tuple(parts)
+    return (*parts, *format_completion(status))
+
+
+def format_completion(status: Status) -> tuple[str, ...]:
+    """Format the percentage and the remaining time: 42 %, 1:04:07 left."""
+    progress = status.progress
+    if progress is None or progress.percent is None:
+        return ()
+    remaining = progress.estimated_remaining_seconds
+    # the job has ended, or is about to end
+    left = (f"{format_elapsed(remaining)} left",) if remaining else ()
+    return (f"{progress.percent} %", *left)
 
 
 def format_metrics(status: Status) -> tuple[str, ...]:

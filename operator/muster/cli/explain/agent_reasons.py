@@ -5,10 +5,13 @@ from __future__ import annotations
 from muster_worker.launchers.registry import find_launcher
 from muster_worker.network.check_results import CHECK_SECONDS
 from muster_worker.network.library_interfaces import LAUNCHER_SETTINGS, RANK_SETTINGS
+from muster_worker.rank import trainer_variables
 
 _FOR_WRAPPER = ("muster", "the rank's wrapper needs this to find the agent")
 _HOOK = ("muster", "counts the steps of a Python rank; muster removes it before the rank runs your code")
 _SAGEMAKER = ("muster", "SageMaker's variable, so that scripts for SageMaker run unchanged")
+
+_TRAINER = ("muster", "rank 0 only: Transformers and the Kubeflow SDK report their progress to the agent")
 
 _VARIABLES = {
     "PYTHONUNBUFFERED": ("muster", "without it, the last lines of a rank that a signal ends would be lost"),
@@ -19,6 +22,8 @@ _VARIABLES = {
     "MUSTER_PYTHON": _FOR_WRAPPER,
     "MUSTER_RUN_DIR": _FOR_WRAPPER,
     "MUSTER_CHECKPOINT_DIR": ("spec.checkpoint", "the folder for checkpoints, from which ranks resume"),
+    **dict.fromkeys(trainer_variables.NAMES, _TRAINER),
+    **dict.fromkeys(trainer_variables.NO_PROXY, ("muster", "rank 0's progress must not go through the proxy")),
     "MUSTER_HOOK": _HOOK,
     "PYTHONPATH": _HOOK,
     "SM_HPS": ("spec.hyperparameters", "all hyperparameters, as SageMaker sets them"),

@@ -21,7 +21,9 @@ from muster_worker.launchers.commands import build_user_command, find_script
 from muster_worker.launchers.environment import NodeContext
 from muster_worker.launchers.registry import find_launcher
 from muster_worker.network.library_interfaces import Network
+from muster_worker.rank import trainer_variables
 from muster_worker.rank.hook_environment import HOOK, PYTHONPATH, add_hook
+from muster_worker.rank.trainer_socket import CA_NAME, PATH, TOKEN_NAME
 from muster_worker.sagemaker import container
 
 HOOK_VARIABLES = (HOOK, PYTHONPATH)
@@ -31,6 +33,12 @@ UNKNOWN_TYPE = "local"
 """The agent's name for an unknown instance type, as in SageMaker's local mode."""
 
 _PORT = 29500
+
+_TRAINER_VARIABLES = {
+    trainer_variables.URL: f"http://{trainer_variables.ADDRESS}:PORT{PATH}",
+    trainer_variables.CA_CERT: f"{RUN_FOLDER}/{CA_NAME}",
+    trainer_variables.TOKEN: f"{RUN_FOLDER}/{TOKEN_NAME}",
+}
 
 
 @dataclass(frozen=True)
@@ -114,6 +122,7 @@ def _build_context(job: Job, plan: Plan, node: int) -> NodeContext:
         socket_path=f"{RUN_FOLDER}/agent.sock",
         archive=f"{AGENT_FOLDER}/{ARCHIVE_KEY}",
         python=get_agent_python(job) if uses_own_python(job) else "PYTHON",
+        trainer_variables=_TRAINER_VARIABLES if node == 0 else {},
     )
 
 

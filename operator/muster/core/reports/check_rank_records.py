@@ -1,7 +1,10 @@
-"""Validate the last lines of a rank or a launcher, and the last collectives of a rank."""
+"""Validate the end and the last lines of a rank or a launcher, and the last collectives of a rank."""
 
 from muster_worker.contract.collectives import MAX_COLLECTIVE_CHARS, MAX_GROUPS, GroupCollective
 from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS
+
+MAX_EXIT_CODE = 255
+MAX_SIGNAL = 64
 
 
 def find_collectives_problem(collectives: tuple[GroupCollective, ...]) -> str | None:
@@ -23,4 +26,15 @@ def find_lines_problem(lines: tuple[str, ...]) -> str | None:
         return f"last_lines: more than {MAX_LAST_LINES}"
     if any(len(line) > MAX_LINE_CHARS for line in lines):
         return f"last_lines: a line longer than {MAX_LINE_CHARS} characters"
+    return None
+
+
+def find_end_problem(exit_code: int | None, signal: int | None) -> str | None:
+    """Return what is wrong with an end; None for a valid one."""
+    if exit_code is not None and signal is not None:
+        return "exit_code: set beside a signal"
+    if exit_code is not None and not 0 <= exit_code <= MAX_EXIT_CODE:
+        return f"exit_code: expected 0 to {MAX_EXIT_CODE}"
+    if signal is not None and not 1 <= signal <= MAX_SIGNAL:
+        return f"signal: expected 1 to {MAX_SIGNAL}"
     return None

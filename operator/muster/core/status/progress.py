@@ -4,10 +4,11 @@ import math
 from collections.abc import Mapping
 
 from muster.api.spec.job import Job
-from muster.api.status.status import Progress
+from muster.api.status.progress import Progress
 from muster.api.timestamps import format_timestamp_milliseconds, parse_timestamp
 from muster.core.facts import JobFacts, MetricFacts
 from muster.core.failure import rank_output
+from muster.core.status.completion import find_completion
 from muster.core.status.steps_behind import compare_step_counts, read_step_count
 from muster.core.status.views import RUNNING, RankView, StatusInput
 
@@ -19,27 +20,43 @@ MAX_METRICS = 64
 
 
 def build_progress(status_input: StatusInput) -> Progress | None:
-    """Return the steps that all ranks have completed, the speed and the latest metrics; None without a report.
+    """Return the steps that all ranks have completed, the speed, the completion and the metrics; None without a report.
 
     Ignore ranks without a step count. A job without running ranks has no speed.
     """
     metrics = _collect_metrics(status_input.job, status_input.facts)
     shown = dict(list(metrics.items())[:MAX_METRICS])
     left_out = len(metrics) - len(shown) or None
+    completion = find_completion(status_input)
+    percent = None if completion is None else completion.percent
     views_with_steps = select_ranks_with_steps(status_input.views)
     if not views_with_steps:
-        return Progress(metrics=shown, metrics_left_out=left_out) if shown else None
+        if completion is None:
+            return Progress(metrics=shown, metrics_left_out=left_out) if shown else None
+        return Progress(
+            percent=percent,
+            estimated_remaining_seconds=completion.remaining_seconds,
+            metrics=shown,
+            metrics_left_out=left_out,
+            at=_format_optional_time(completion.at),
+        )
     slowest = min(views_with_steps, key=lambda view: (count_completed_steps(view), view.rank))
     at = slowest.facts.highest_step_at if slowest.facts is not None else None
     is_running = slowest.state == RUNNING and not status_input.outcome.is_decided
     return Progress(
         step=count_completed_steps(slowest),
         steps_per_second=_choose_speed(status_input, slowest) if is_running else None,
+        percent=percent,
+        estimated_remaining_seconds=None if completion is None else completion.find_remaining_seconds(at),
         slowest_rank=_find_slowest(count_steps_behind(status_input)),
         metrics=shown,
         metrics_left_out=left_out,
-        at=None if at is None else format_timestamp_milliseconds(at),
+        at=_format_optional_time(at),
     )
+
+
+def _format_optional_time(at: float | None) -> str | None:
+    return None if at is None else format_timestamp_milliseconds(at)
 
 
 def count_steps_behind(status_input: StatusInput) -> Mapping[int, int]:

@@ -2,7 +2,7 @@
 
 from muster.api.plurals import capitalize, describe_share, pluralize
 from muster.api.spec.job import Job
-from muster.api.status.status import Progress
+from muster.api.status.progress import Progress
 from muster.api.timestamps import format_timestamp
 from muster.api.validation.rules.mpi.rules import is_mpirun
 from muster.core.facts import JobFacts, NodeFacts, ProcessState

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from muster.core.facts import MetricFacts, RankFacts
+from muster.core.reports.check_trainer_status import find_trainer_status_problem
 from muster_worker.contract import log_line
 from muster_worker.contract.log_line import RankLine
 from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS, EndReason, MetricValue, RankReport, RankState
@@ -44,6 +45,17 @@ class RankLogReport:
     reported_at: float
 
 
+@dataclass(frozen=True)
+class _Times:
+    """Limits times to the period from the job's creation to the log line, because users may forge times."""
+
+    first: float
+    last: float
+
+    def limit_time(self, at: float) -> float:
+        return at if self.first <= at <= self.last + CLOCK_TOLERANCE_SECONDS else self.last
+
+
 def parse_rank_report(text: str, logged_at: float, world: WorldLimits) -> RankLogReport | None:
     """Parse a rank's report in a line that was logged at `logged_at` (Unix seconds); None for any other line.
 
@@ -53,8 +65,29 @@ def parse_rank_report(text: str, logged_at: float, world: WorldLimits) -> RankLo
     if line is None or not _is_plausible(line, world):
         return None
     times = _Times(world.created_at - CLOCK_TOLERANCE_SECONDS, logged_at)
+    reported_at = times.limit_time(line.at)
+    return RankLogReport(
+        _build_facts(line, times), _read_metrics(line, reported_at), line.world, line.host, reported_at
+    )
+
+
+def _build_facts(line: RankLine, times: _Times) -> RankFacts:
+    ended, trainer_status = line.event == log_line.Event.ENDED, line.trainer_status
+    return RankFacts(
+        _build_report(line),
+        started_at=times.limit_time(line.started_at),
+        ended_at=times.limit_time(line.at if line.ended_at is None else line.ended_at) if ended else None,
+        highest_step_at=None if line.stepped_at is None else times.limit_time(line.stepped_at),
+        last_step_at=None if line.stepped_at is None else times.limit_time(line.stepped_at),
+        phase_ended_at=None if line.phase_ended_at is None else times.limit_time(line.phase_ended_at),
+        first_step_at=None if line.first_stepped_at is None else times.limit_time(line.first_stepped_at),
+        trainer_status_at=None if trainer_status is None else times.limit_time(line.at - trainer_status.age),
+    )
+
+
+def _build_report(line: RankLine) -> RankReport:
     ended = line.event == log_line.Event.ENDED
-    report = RankReport(
+    return RankReport(
         rank=line.rank,
         local_rank=line.local_rank,
         state=RankState.EXITED if ended else RankState.RUNNING,
@@ -68,29 +101,11 @@ def parse_rank_report(text: str, logged_at: float, world: WorldLimits) -> RankLo
         activity=line.activity,
         rss_bytes=line.rss_bytes,
         phase=line.phase,
+        first_script_step=line.first_script_step,
+        total_steps=line.total_steps or None,
+        mean_steps_per_second=line.mean_steps_per_second,
+        trainer_status=line.trainer_status,
     )
-    reported_at = times.limit_time(line.at)
-    facts = RankFacts(
-        report,
-        started_at=times.limit_time(line.started_at),
-        ended_at=times.limit_time(line.at if line.ended_at is None else line.ended_at) if ended else None,
-        highest_step_at=None if line.stepped_at is None else times.limit_time(line.stepped_at),
-        last_step_at=None if line.stepped_at is None else times.limit_time(line.stepped_at),
-        phase_ended_at=None if line.phase_ended_at is None else times.limit_time(line.phase_ended_at),
-        first_step_at=None if line.first_stepped_at is None else times.limit_time(line.first_stepped_at),
-    )
-    return RankLogReport(facts, _read_metrics(line, reported_at), line.world, line.host, reported_at)
-
-
-@dataclass(frozen=True)
-class _Times:
-    """Limits times to the period from the job's creation to the log line, because users may forge times."""
-
-    first: float
-    last: float
-
-    def limit_time(self, at: float) -> float:
-        return at if self.first <= at <= self.last + CLOCK_TOLERANCE_SECONDS else self.last
 
 
 def _is_plausible(line: RankLine, world: WorldLimits) -> bool:
@@ -100,13 +115,18 @@ def _is_plausible(line: RankLine, world: WorldLimits) -> bool:
         or not 0 <= line.local_rank < world.ranks
     ):
         return False
-    numbers = (line.step, line.rss_bytes, line.pid)
+    numbers = (
+        *(line.step, line.rss_bytes, line.pid),
+        *(line.first_script_step, line.total_steps, line.mean_steps_per_second),
+    )
     if any(number is not None and number < 0 for number in numbers):
         return False
     words = (line.host, line.no_step_reason, line.activity, line.phase)
     if any(word is not None and len(word) > MAX_WORD_CHARS for word in words):
         return False
     if line.reason is not None and line.reason not in EndReason.ALL:
+        return False
+    if find_trainer_status_problem(line.trainer_status, line.rank) is not None:
         return False
     return line.event != log_line.Event.ENDED or _is_valid_end(line)
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from muster.api.status.status import Progress, Status
+from muster.api.status.progress import Progress
+from muster.api.status.status import Status
 from muster.controller.jobs.job_controller import UnreadableStatus
 from muster.controller.metrics.durations import DurationHistogram
 from muster.controller.metrics.namespaces import MAX_NAMESPACES, OTHERS, NamespaceLabels

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from fakes.api_server import ApiServer, lose_response, make_failure, served
-from muster.api.status.status import Progress, Status
+from muster.api.status.progress import Progress
+from muster.api.status.status import Status
 from muster.clients.kubernetes.client import Client
 from muster.controller.status.write_budget import WriteBudget
 from muster.controller.status.writer import (

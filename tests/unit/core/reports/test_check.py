@@ -8,6 +8,7 @@ from muster.core.reports.check import ImplausibleReport, check_report
 from muster_worker.contract.collectives import GroupCollective
 from muster_worker.contract.network import Link, NetworkFigures
 from muster_worker.contract.schema import AgentProblem, LauncherEnd, MetricValue, Report
+from muster_worker.contract.trainer_status import TrainerStatus
 from unit.core.reports.rank_reports import SHAPE, T0, exited_rank, report, running_rank
 
 VALID_REPORTS = {
@@ -84,6 +85,15 @@ INVALID_REPORTS = {
     "ranks[0].first_step_age": report(1, running_rank(0, step=1, first_step_age=1e9)),
     "ranks[0].busy_seconds": report(1, running_rank(0, busy_seconds=-0.1)),
     "ranks[0].first_script_step": report(1, running_rank(0, step=1, first_script_step=-1)),
+    "ranks[0].total_steps": report(1, running_rank(0, total_steps=0)),
+    "ranks[0].mean_steps_per_second": report(1, running_rank(0, mean_steps_per_second=-1.0)),
+    "ranks[0].trainer_status.percent": report(1, running_rank(0, trainer_status=TrainerStatus(0.0, percent=101))),
+    "ranks[0].trainer_status.rem": report(1, running_rank(0, trainer_status=TrainerStatus(0.0, remaining_seconds=-1))),
+    "ranks[0].trainer_status.step:": report(1, running_rank(0, trainer_status=TrainerStatus(0.0, step=-1))),
+    "ranks[0].trainer_status.total": report(1, running_rank(0, trainer_status=TrainerStatus(0.0, total_steps=0))),
+    "ranks[0].trainer_status.steps": report(1, running_rank(0, trainer_status=TrainerStatus(0.0, steps_per_second=0))),
+    "ranks[0].trainer_status.age": report(1, running_rank(0, trainer_status=TrainerStatus(-1.0))),
+    "ranks[0].trainer_status: not of rank 0": report(1, running_rank(1, trainer_status=TrainerStatus(0.0))),
     "ranks[0].step_age": report(1, running_rank(0, step=1, step_age=-1.0)),
     "metrics: more": report(1, metrics=(MetricValue("m", 0.0, 0, 0.0),) * 257),
     "metrics[0].rank": report(1, metrics=(MetricValue("m", 0.0, 5, 0.0),)),

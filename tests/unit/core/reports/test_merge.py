@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from muster.core.facts import AgentFacts
 from muster.core.reports.merge import merge_report
 from muster_worker.contract.schema import AgentPhase, LauncherEnd, MetricValue, RankReport, RankState, Report
+from muster_worker.contract.trainer_status import TrainerStatus
 from unit.core.reports.rank_reports import T0, exited_rank, report, running_rank
 
 ArrivedReport = tuple[Report, float]
@@ -35,6 +36,7 @@ def ranks(draw: st.DrawFn, rank: int) -> RankReport:
         phase_ended_age=draw(optional_ages),
         first_step_age=draw(optional_ages),
         first_script_step=draw(st.one_of(st.none(), st.integers(0, 3))),
+        trainer_status=draw(st.none() | st.builds(TrainerStatus, ages, st.sampled_from([None, 10, 20]))),
     )
 
 

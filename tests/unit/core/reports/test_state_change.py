@@ -16,6 +16,7 @@ from muster_worker.contract.schema import (
     RankState,
     Report,
 )
+from muster_worker.contract.trainer_status import TrainerStatus
 from unit.core.reports.rank_reports import T0
 
 RANK = RankReport(0, 0, RankState.RUNNING, pid=7, started_age=5.0, step=3, step_age=0.5, last_lines=("loss 0.3",))
@@ -39,7 +40,8 @@ def edit(**fields: object) -> Edit:
 
 PROGRESS = {
     "a heartbeat": edit(),
-    "a step": edit_rank(step=4, step_age=0.1, first_step_age=4.0, busy_seconds=0.2),
+    "a step": edit_rank(step=4, step_age=0.1, first_step_age=4.0, busy_seconds=0.2, mean_steps_per_second=2.0),
+    "the trainer's progress": edit_rank(total_steps=9, trainer_status=TrainerStatus(0.1, percent=5)),
     "memory": edit_rank(rss_bytes=2**30),
     "an output line": edit_rank(last_lines=("loss 0.2",)),
     "a phase of the script": edit_rank(phase="eval", phase_ended_age=0.1),

@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 
 from muster.api.spec.job import Metric
-from muster.api.status.status import Condition, Progress, RankDetail, Status
+from muster.api.status.progress import Progress
+from muster.api.status.status import Condition, RankDetail, Status
 from muster.core.facts import JobFacts, NodeFacts, RankFacts
 from muster.core.problem import Problem
 from muster_worker.contract.schema import AgentPhase, CommandKind

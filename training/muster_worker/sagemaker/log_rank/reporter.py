@@ -6,14 +6,20 @@ import os
 import signal
 import time
 from dataclasses import replace
-from typing import List, Optional
+from typing import Dict, List, Optional
 
+from muster_worker.agent.trainer_progress import build_trainer_status
 from muster_worker.contract import log_line
 from muster_worker.contract.log_line import Event, RankLine
 from muster_worker.contract.schema import MAX_LAST_LINES, EndReason
 from muster_worker.rank_group import activity, memory_limit, progress, stack_dump
+from muster_worker.rank_group.mean_speed import SpeedSamples
 from muster_worker.sagemaker.log_rank import output_relay
 from muster_worker.sagemaker.log_rank.host_rank import RankPosition
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from muster_worker.sagemaker.log_rank.trainer_thread import TrainerThread  # only rank 0 has one
 
 FIRST_INTERVAL_SECONDS = 5.0
 """Time until the first progress line. The interval then doubles up to its maximum."""
@@ -29,6 +35,7 @@ class LogReporter:
     """Prints the lines of one rank through `relay`.
 
     `progress_file` is the rank's, if it has one; `started_at` is the start of its process `pid` in Unix seconds.
+    `trainer` has what rank 0 reports with Kubeflow Trainer's protocol.
     """
 
     def __init__(
@@ -39,10 +46,12 @@ class LogReporter:
         pid: int,
         started_at: float,
         *,
+        trainer: Optional[TrainerThread] = None,
         stall_seconds: float = STALL_SECONDS,
     ) -> None:
         self._relay = relay
         self._progress_file = progress_file
+        self._trainer = trainer if position.rank == 0 else None
         self._stall_seconds = stall_seconds
         self._line = RankLine(
             Event.STARTED,
@@ -54,6 +63,7 @@ class LogReporter:
             started_at=started_at,
             pid=pid,
         )
+        self._speed = SpeedSamples()
         self._is_started_printed = False
         self._interval = FIRST_INTERVAL_SECONDS
         self._max_interval = log_line.compute_interval(position.world)
@@ -96,14 +106,21 @@ class LogReporter:
 
     def _add_progress(self) -> RankLine:
         """Return the line with the current progress and the script's metrics."""
-        now = time.time()
+        now, line = time.time(), self._line
+        metrics: Dict[str, float] = {}
+        if self._trainer is not None:
+            trainer_progress, trainer_metrics = self._trainer.read()
+            metrics.update(trainer_metrics)
+            status = build_trainer_status(trainer_progress, time.monotonic(), max(0.0, now - line.started_at))
+            line = replace(line, trainer_status=status)
         if self._progress_file is None:
-            return replace(self._line, at=now)
+            return replace(line, at=now, metrics=metrics)
         current = progress.read(self._progress_file)
+        self._speed = progress.add_speed_sample(self._speed, current)
         phase_ended_at, stepped_at = current.phase_ended_at, current.stepped_at
         has_stepped = current.step != self._line.step
         return replace(
-            self._line,
+            line,
             at=now,
             step=current.step,
             stepped_at=_to_wall_time(stepped_at, now),
@@ -112,7 +129,10 @@ class LogReporter:
             phase_ended_at=_to_wall_time(phase_ended_at, now),
             no_step_reason=progress.find_no_step_reason(current, _read_command_line(self._line.pid)),
             activity=None if has_stepped else self._line.activity,
-            metrics=dict(current.metrics),
+            metrics={**metrics, **current.metrics},
+            first_script_step=None if current.reported_step is None else current.first_reported_step,
+            total_steps=current.total_steps,
+            mean_steps_per_second=self._speed.steps_per_second,
         )
 
     def _add_activity(self, line: RankLine) -> RankLine:

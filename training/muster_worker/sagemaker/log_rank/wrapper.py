@@ -19,11 +19,17 @@ if TYPE_CHECKING:
     from threading import Thread
     from typing import List, Mapping, NoReturn, Optional, Sequence, Tuple
 
+    from muster_worker.rank.trainer_socket import TrainerSocket
     from muster_worker.sagemaker.log_rank.output_relay import Relay
     from muster_worker.sagemaker.log_rank.reporter import LogReporter
+    from muster_worker.sagemaker.log_rank.trainer_thread import TrainerThread
 
 DRAIN_SECONDS = 0.2
 """Time limit for reading the last output after the rank's end. Its child processes may write for longer."""
+
+
+_RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
+"""Variables with the rank of a process: of torchrun, Open MPI, MPICH and PRRTE."""
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
@@ -36,8 +42,10 @@ def main(arguments: Sequence[str]) -> NoReturn:
     started_at = time.time()
     folder = _create_folder()
     pipes = _open_pipes()
+    trainer_socket = _open_trainer_socket(environment, folder)
+    child_environment = _build_environment(environment, folder, trainer_socket)
     try:
-        process = child.start(command, _build_environment(environment, folder), _get_write_ends(pipes), signal_mask)
+        process = child.start(command, child_environment, _get_write_ends(pipes), signal_mask)
     except child.CommandRefused as error:
         sys.stderr.write(f"muster: {error}\n")
         sys.stderr.flush()
@@ -46,8 +54,11 @@ def main(arguments: Sequence[str]) -> NoReturn:
     for _, writer, _ in pipes:
         os.close(writer)
     # The command has started, so slow imports no longer delay it.
-    relay_thread = _start_relay(environment, pipes, folder, process.pid, started_at)
+    trainer = None if trainer_socket is None else _start_trainer_thread(trainer_socket)
+    relay_thread = _start_relay(environment, pipes, folder, process.pid, started_at, trainer=trainer)
     status = process.wait()
+    if trainer is not None:
+        trainer.end()
     relay_thread.end(status, process.peak_bytes)
     _remove_folder(folder)
     child.exit_with_status(status)
@@ -89,6 +100,8 @@ def _start_relay(
     folder: Optional[str],
     pid: int,
     started_at: float,
+    *,
+    trainer: Optional[TrainerThread],
 ) -> _RelayThread:
     from muster_worker.sagemaker.log_rank import host_rank, output_relay, reporter
 
@@ -96,9 +109,8 @@ def _start_relay(
     log_reporter = None
     try:
         position = host_rank.find_position(environment)
-        log_reporter = reporter.LogReporter(
-            relay, position, _get_progress_path(folder) if folder else None, pid, started_at
-        )
+        progress_path = _get_progress_path(folder) if folder else None
+        log_reporter = reporter.LogReporter(relay, position, progress_path, pid, started_at, trainer=trainer)
     except ValueError as error:
         sys.stderr.write(f"muster: this process' rank is unknown, so the log has no reports of it: {error!r}\n")
     return _RelayThread(relay, log_reporter)
@@ -117,9 +129,34 @@ def _get_write_ends(pipes: Sequence[Tuple[int, int, int]]) -> Tuple[int, int]:
     return pipes[0][1], pipes[-1][1]
 
 
-def _build_environment(environment: Mapping[str, str], folder: Optional[str]) -> Mapping[str, str]:
+def _open_trainer_socket(environment: Mapping[str, str], folder: Optional[str]) -> Optional[TrainerSocket]:
+    """Open the socket for the progress of rank 0; None for another rank, or if the user has named a server."""
+    rank = next((environment[name] for name in _RANK_VARIABLES if name in environment), "0")
+    if rank != "0" or folder is None or "KUBEFLOW_TRAINER_SERVER_URL" in environment:
+        return None
+    from muster_worker.rank.trainer_socket import TrainerSocket
+
+    try:
+        return TrainerSocket(folder)
+    except OSError:  # the rank reports its steps only
+        return None
+
+
+def _start_trainer_thread(trainer_socket: TrainerSocket) -> TrainerThread:
+    from muster_worker.sagemaker.log_rank.trainer_thread import TrainerThread
+
+    return TrainerThread(trainer_socket)
+
+
+def _build_environment(
+    environment: Mapping[str, str], folder: Optional[str], trainer_socket: Optional[TrainerSocket]
+) -> Mapping[str, str]:
     archive = os.path.abspath(sys.argv[0])
     restored = _restore_program(environment, archive)
+    if trainer_socket is not None:
+        from muster_worker.rank import trainer_variables
+
+        restored = {**restored, **trainer_variables.build_variables(restored, trainer_socket.variables)}
     if folder is None:
         return restored
     hooked_environment = hook_environment.add_hook(restored, archive, hook_environment.SCOPE_RANK)

@@ -1,6 +1,6 @@
 """The status' message of a job on SageMaker: one sentence."""
 
-from muster.api.status.status import Progress
+from muster.api.status.progress import Progress
 from muster.core.failure.rank_output import sanitize_line
 from muster.core.outcome import DEADLINE_EXCEEDED, Verdict
 from muster.core.status.sentences import describe_end, describe_running

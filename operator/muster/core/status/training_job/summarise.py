@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from muster.api.spec.job import Job
-from muster.api.status.status import REFUSED, NodeCounts, Progress, Status
+from muster.api.status.progress import Progress
+from muster.api.status.status import REFUSED, NodeCounts, Status
 from muster.api.timestamps import format_timestamp
 from muster.core.facts import ProcessState
 from muster.core.outcome import Outcome, Verdict
