@@ -53,8 +53,12 @@ def find_mpi_launch(words: Sequence[Word], world: MpiWorld, location: Location, 
         return None
     args: list[JSON] = [word.text for word in kept]
     fields: dict[str, JSON] = {"implementation": world.implementation} if world.implementation else {}
+    program_texts = tuple(word.text for word in program)
+    if "/" in texts[0]:  # muster's own mpirun is the first one on the PATH
+        report.note(location, f"muster runs {texts[0]} with these options; its ranks get no MASTER_ADDR of muster")
+        return Launch({"mpi": fields}, (texts[0], *(word.text for word in kept), *program_texts), world.slots)
     launcher: dict[str, JSON] = {"mpi": {**fields, **({"args": args} if args else {})}}
-    return Launch(launcher, tuple(word.text for word in program), world.slots)
+    return Launch(launcher, program_texts, world.slots)
 
 
 def _check_program(program: Sequence[Word], kept: Sequence[Word], location: Location, report: Report) -> bool:
