@@ -30,6 +30,8 @@ class Module:
 KIND = Module("kind", (("kind", "sigs.k8s.io/kind"),))
 # Only bench/scale.py needs this program: it simulates nodes.
 KWOK = Module("kwok", (("kwok", "sigs.k8s.io/kwok/cmd/kwok"),))
+# Only the test of the page about GitOps needs this program: it computes health as Flux and Argo CD do.
+GITOPS = Module("gitops", (("gitops", "."),))
 MODULES = (
     Module("pause", (("pause", "."),)),
     Module("etcd", (("etcd", "go.etcd.io/etcd/server/v3"),)),
@@ -83,7 +85,7 @@ def provide(module: Module) -> dict[str, Path]:
 
 def find(name: str) -> Path:
     """Return one program: from the cache, else the machine's own, else built."""
-    [module] = [module for module in (*MODULES, KIND, KWOK) if name in dict(module.programs)]
+    [module] = [module for module in (*MODULES, KIND, KWOK, GITOPS) if name in dict(module.programs)]
     machines = shutil.which(name)
     if machines and not place(module).is_dir():
         return Path(machines)

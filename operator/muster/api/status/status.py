@@ -39,7 +39,8 @@ class Condition(Model):
     """A Kubernetes condition (metav1.Condition)."""
 
     type: str = Field(
-        description="The condition's type: Accepted, Scheduled, Running, Stalled, Suspended, Complete or Failed.",
+        description="The condition's type: Accepted, Scheduled, Running, Reconciling, Stalled, Suspended, Complete "
+        "or Failed.",
         max_length=64,
     )
     status: str = Field(description="The condition's status: True, False or Unknown.", max_length=7)

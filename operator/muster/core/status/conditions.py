@@ -20,6 +20,9 @@ from muster.core.status.views import NOT_REPORTED, RUNNING, STARTING, UNKNOWN, S
 ACCEPTED = "Accepted"
 """The condition that shows whether the operator runs the current spec."""
 
+RECONCILING = "Reconciling"
+"""The condition that is True until the job has a result, or is suspended (kstatus: "In Progress")."""
+
 NODES_NOT_PLACED = "NodesNotPlaced"
 """The reason while pods wait to be scheduled without a known problem, which is normal for some time."""
 
@@ -52,7 +55,9 @@ class ConditionState:
 
 
 def build_conditions(status_input: StatusInput, phase: str, message: str) -> tuple[Condition, ...]:
-    """Build the conditions Accepted, Scheduled, Running, Stalled, Suspended, Complete, Failed.
+    """Build the conditions Accepted, Scheduled, Running, Reconciling, Stalled, Suspended, Complete, Failed.
+
+    Reconciling is before Stalled, because kstatus takes the first of the two that is True.
 
     A transition time changes only with the condition's status. Complete and Failed become True only when no process of
     the job runs, so that the devices are free for the next job.
@@ -62,6 +67,7 @@ def build_conditions(status_input: StatusInput, phase: str, message: str) -> tup
         _build_accepted_condition(status_input),
         _build_scheduled_condition(status_input),
         _build_running_condition(status_input, phase, message),
+        _build_reconciling_condition(status_input, phase),
         _build_stalled_condition(status_input, message),
         _build_suspended_condition(status_input),
         _build_final_condition("Complete", (Verdict.SUCCEEDED,), outcome, message),
@@ -139,6 +145,16 @@ def _build_running_condition(status_input: StatusInput, phase: str, message: str
         else "No rank runs"
     )
     return ConditionState("Running", False, phase, f"{text}: the job's phase is {phase}")
+
+
+def _build_reconciling_condition(status_input: StatusInput, phase: str) -> ConditionState:
+    """Build the condition that tells GitOps tools whether the job is still on its way to a result."""
+    outcome, refusal = status_input.outcome, find_refusal_before_start(status_input)
+    if refusal is not None:
+        return ConditionState(RECONCILING, False, refusal.reason, "The job doesn't start")
+    if outcome.is_decided and outcome.is_idle:
+        return ConditionState(RECONCILING, False, phase, f"The job's phase is {phase}: nothing of it runs")
+    return ConditionState(RECONCILING, True, phase, f"The job's phase is {phase}")
 
 
 def _build_stalled_condition(status_input: StatusInput, message: str) -> ConditionState:

@@ -2,14 +2,14 @@
 
 from muster.api.field_problems import InvalidResource
 from muster.api.status.status import REFUSED, Status
-from muster.core.status.conditions import ACCEPTED, ConditionState, make_condition
+from muster.core.status.conditions import ACCEPTED, RECONCILING, ConditionState, make_condition
 from muster.core.status.ended_status import build_ended_status
 from muster.core.status.truncate import truncate_message
 
 MAX_PROBLEMS = 3
 """The maximum number of problems in a sentence, which counts the other problems."""
 
-_REFUSED_CONDITIONS = {ACCEPTED: False, "Stalled": True}
+_REFUSED_CONDITIONS = {ACCEPTED: False, RECONCILING: False, "Stalled": True}
 
 
 def make_refused_status(previous: Status, invalid: InvalidResource, generation: int, now: float) -> Status:
@@ -25,7 +25,7 @@ def make_refused_status(previous: Status, invalid: InvalidResource, generation: 
         for condition_type, is_true in _REFUSED_CONDITIONS.items()
     )
     other_conditions = tuple(entry for entry in previous.conditions if entry.type not in _REFUSED_CONDITIONS)
-    conditions = (changed[0], *other_conditions, changed[1])
+    conditions = (changed[0], *other_conditions, *changed[1:])
     phase = previous.phase if previous.was_ever_started else REFUSED
     fields = {"observed_generation": generation, "phase": phase, "message": message, "conditions": conditions}
     return previous.model_copy(update=fields)

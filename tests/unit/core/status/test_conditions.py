@@ -176,6 +176,24 @@ def test_a_refused_pod_makes_accepted_false() -> None:
     assert status.message == refusal.message == find_condition(status, "Accepted").message
 
 
+@pytest.mark.parametrize(
+    ("job_facts", "state"),
+    [
+        (facts(missing_node(0), missing_node(1)), ("True", "Pending")),
+        (facts(running_node(0, rank(0)), running_node(1, rank(2))), ("True", "Running")),
+        (facts(running_node(0, exited_rank(0, 1, exit_code=1)), running_node(1, rank(2))), ("True", "Stopping")),
+        (facts(finished_node(0), finished_node(1)), ("False", "Failed")),
+    ],
+)
+def test_a_job_is_reconciling_until_it_has_a_result(job_facts: JobFacts, state: tuple[str, str]) -> None:
+    status = compute_status(job(procs=1), Status(), job_facts, START + 9)
+
+    assert status_and_reason(status, "Reconciling") == state
+    # kstatus takes the first of the two conditions that is True.
+    types = [entry.type for entry in status.conditions]
+    assert types.index("Reconciling") < types.index("Stalled")
+
+
 def test_the_status_of_an_invalid_resource_lists_its_problems() -> None:
     problems = tuple(FieldProblem(f"spec.x{number}", "found 0; allowed are 1 to 9") for number in range(5))
     before = compute_status(job(), Status(), facts(missing_node(0), missing_node(1)), START)
@@ -205,6 +223,9 @@ def test_a_running_job_keeps_its_phase_if_a_change_is_refused() -> None:
     status = make_refused_status(before, InvalidResource((FieldProblem("spec.x", "no"),)), 7, START + 10)
 
     assert (status.phase, status_and_reason(status, "Accepted")) == (before.phase, ("False", "Invalid"))
+    # The job runs, and a GitOps tool still has to show that the change failed.
+    assert status_and_reason(before, "Reconciling") == ("True", "Running")
+    assert status_and_reason(status, "Reconciling") == ("False", "Invalid")
 
 
 def test_a_resumed_job_that_is_refused_counts_as_not_started() -> None:

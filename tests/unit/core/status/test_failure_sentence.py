@@ -574,4 +574,5 @@ def test_the_message_names_the_root_cause_while_other_ranks_are_stopped() -> Non
 
     assert status.phase == "Stopping"
     assert status.message == "Rank 2 on digits-1 was killed by SIGKILL; 3 others were still running"
-    assert all(entry.status == "False" for entry in status.conditions if entry.type not in {"Accepted", "Scheduled"})
+    true = {entry.type for entry in status.conditions if entry.status == "True"}
+    assert true == {"Accepted", "Scheduled", "Reconciling"}

@@ -298,6 +298,7 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
         "Accepted",
         "Scheduled",
         "Running",
+        "Reconciling",
         "Stalled",
         "Suspended",
         "Complete",
