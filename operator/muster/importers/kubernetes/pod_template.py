@@ -69,16 +69,18 @@ def build_template(
         report.add(place, f"{message} with its containers")
         return None
     valid_pod = check_pod_fields(pod, place, report)
+    if valid_pod is None:
+        return None
     template = PodTemplate(location, _drop_controller_labels(labels, location, report), annotations, valid_pod)
-    return template if valid_pod and _has_named_containers(template, report) else None
+    return template if _has_named_containers(template, report) else None
 
 
-def check_pod_fields(pod: dict[str, JSON], location: Location, report: Report) -> dict[str, JSON]:
-    """Return the fields of a pod's spec without nulls. Report the wrong ones, and then return {}."""
+def check_pod_fields(pod: dict[str, JSON], location: Location, report: Report) -> dict[str, JSON] | None:
+    """Return the fields of a pod's spec without nulls; None if some are wrong, which are reported."""
     wrong_fields = list(find_wrong_fields(pod, location.path))
     for wrong_field in wrong_fields:
         report.add(Location(location.document, wrong_field.path), describe_wrong_field(wrong_field))
-    return {} if wrong_fields else _drop_nulls(pod)
+    return None if wrong_fields else _drop_nulls(pod)
 
 
 def choose_container(template: PodTemplate, names: tuple[str, ...], report: Report) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from muster.api.json_fields import read_mapping
 from muster.importers.kubernetes.draft import Draft
 from muster.importers.kubernetes.fields import Fields
 from muster.importers.kubernetes.metadata import Metadata
@@ -31,9 +32,18 @@ def write_queue(draft: Draft, metadata: Metadata, template: PodTemplate, report:
         name = metadata.annotations.pop(_VOLCANO_QUEUE, template.annotations.pop(_VOLCANO_QUEUE, DEFAULT_QUEUE))
         draft.set("queue", {"volcano": name}, template.pod_location.child("schedulerName"))
     if scheduler is not None and draft.get("queue") is not None:
-        location = template.pod_location.child("schedulerName")
-        if scheduler == VOLCANO and "volcano" not in str(draft.get("queue")):
-            report.add(location, "found volcano in a job with another queue; remove one of them")
+        _write_scheduler(draft, str(scheduler), template, report)
+
+
+def _write_scheduler(draft: Draft, scheduler: str, template: PodTemplate, report: Report) -> None:
+    """Compare the pod's scheduler with the job's queue, which sets the scheduler of Volcano and coscheduling."""
+    queue, location = read_mapping(draft.get("queue")), template.pod_location.child("schedulerName")
+    if "coscheduling" in queue:
+        draft.set("queue", {"coscheduling": {"schedulerName": scheduler}}, location)
+        template.pod.pop("schedulerName")
+    elif (scheduler == VOLCANO) != (VOLCANO in queue):
+        report.add(location, f"found {scheduler} in a job with another queue; remove one of them")
+    elif scheduler == VOLCANO:
         template.pod.pop("schedulerName")
 
 

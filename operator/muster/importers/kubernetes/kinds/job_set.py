@@ -17,7 +17,7 @@ from muster.importers.kubernetes.node_index import COMPLETION_INDEX, NO_INDEX, N
 from muster.importers.kubernetes.old_hosts import report_old_hosts
 from muster.importers.kubernetes.pod_template import choose_container, get_resources
 from muster.importers.kubernetes.report import Location
-from muster.importers.kubernetes.restarts import RestartLimit, count_tries
+from muster.importers.kubernetes.restarts import DEFAULT_BACKOFF_LIMIT, RestartLimit, count_tries
 from muster.importers.kubernetes.run_policy import check_manager
 
 _CONTROLLERS = ("jobset.sigs.k8s.io/jobset-controller",)
@@ -134,10 +134,10 @@ def write_deadline(draft: Draft, only: ReplicatedJob) -> None:
 def combine_limits(only: ReplicatedJob, policy: SetPolicy) -> RestartLimit | None:
     """Return the limit of restarts of the JobSet and of its Jobs together."""
     location = only.job.fields.locate("backoffLimit")
-    retries = only.job.backoff_limit or 0
+    retries = only.job.backoff_limit
     if policy.limit is None:
-        return RestartLimit(retries, location)
-    return RestartLimit(count_tries(retries, policy.limit.count or 0), policy.limit.location)
+        return RestartLimit(DEFAULT_BACKOFF_LIMIT if retries is None else retries, location)
+    return RestartLimit(count_tries(retries or 0, policy.limit.count or 0), policy.limit.location)
 
 
 def read_replicated_jobs(spec: Fields) -> list[ReplicatedJob]:

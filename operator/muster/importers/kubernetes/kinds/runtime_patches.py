@@ -72,7 +72,7 @@ def _check_containers(template: PodTemplate, override: Override, report: Report)
 def _read_pod_override(fields: Fields) -> Override:
     targets = _read_targets(fields)
     pod = _take_pod(fields)
-    return Override(targets, {}, {}, check_pod_fields(pod, fields.location, fields.report), fields.location)
+    return Override(targets, {}, {}, check_pod_fields(pod, fields.location, fields.report) or {}, fields.location)
 
 
 def _read_template_override(fields: Fields) -> Override:
@@ -80,7 +80,9 @@ def _read_template_override(fields: Fields) -> Override:
     labels, annotations = _read_metadata(fields)
     spec = fields.take_fields("spec")
     pod = _take_pod(spec)
-    return Override(targets, labels, annotations, check_pod_fields(pod, spec.location, fields.report), spec.location)
+    return Override(
+        targets, labels, annotations, check_pod_fields(pod, spec.location, fields.report) or {}, spec.location
+    )
 
 
 def _read_patch(fields: Fields) -> list[Override]:
@@ -100,7 +102,9 @@ def _read_job_patch(fields: Fields) -> Override:
     spec = template.take_fields("spec")
     pod = _take_pod(spec)
     targets = (name,) if name is not None else ()
-    return Override(targets, labels, annotations, check_pod_fields(pod, spec.location, fields.report), spec.location)
+    return Override(
+        targets, labels, annotations, check_pod_fields(pod, spec.location, fields.report) or {}, spec.location
+    )
 
 
 def _read_targets(fields: Fields) -> Collection[str]:
