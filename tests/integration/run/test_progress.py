@@ -12,9 +12,9 @@ import yaml
 
 from integration.run.muster_run import OnTerminal, run, start_on_terminal, write_job
 from muster_dev.paths import ROOT
-from support.progress_samples import Sample, check_samples, find_transformers
+from support.progress_samples import Sample, check_samples, find_lightning, find_transformers
 
-SHOWN = re.compile(r"(\d+) %(?:  ·  (?:(\d+):)?(\d+):(\d\d) left)?")
+SHOWN = re.compile(r"·  (\d+) %(?:  ·  (?:(\d+):)?(\d+):(\d\d) left)?")
 EXAMPLE = ROOT / "training" / "examples" / "transformers"
 
 
@@ -54,6 +54,40 @@ def test_an_unchanged_trainer_script_shows_its_progress(tmp_path: Path) -> None:
     assert shown.started.wait() == 0
     assert first_log_at
     check_samples(samples, first_log_at)
+
+
+LIGHTNING = """
+import os, time, torch
+PACKAGE as lightning
+
+class Model(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 1)
+
+    def training_step(self, batch, index):
+        time.sleep(0.02)
+        return self.layer(batch[0]).sum()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.01)
+
+data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(400, 4)), batch_size=4)
+options = dict(accelerator="cpu", devices=1, logger=False, enable_checkpointing=False, enable_progress_bar=False)
+lightning.Trainer(max_epochs=3, accumulate_grad_batches=2, **options).fit(Model(), data)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("package", ["import lightning.pytorch", "import pytorch_lightning"])
+def test_an_unchanged_lightning_script_shows_its_progress(tmp_path: Path, package: str) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(LIGHTNING.replace("PACKAGE", package))
+    env = [{"name": "PYTHONPATH", "value": find_lightning()}, {"name": "CUDA_VISIBLE_DEVICES", "value": ""}]
+    job = write_job(tmp_path, [sys.executable, str(script)], nodes=1, procsPerNode=1, env=env)
+    done = run(tmp_path, job, "-o", "yaml")
+    progress = yaml.safe_load(done.stdout)["status"]["progress"]
+    assert (progress["step"], progress["percent"], progress["estimatedRemainingSeconds"]) == (150, 100, 0)
 
 
 def test_a_total_from_the_script_and_from_the_job(tmp_path: Path) -> None:

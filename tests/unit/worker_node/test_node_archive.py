@@ -1,3 +1,4 @@
+import importlib.metadata
 import io
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import pytest
 
 from muster.render.agent_archive import build_agent_archive
 from muster_worker.agent.collector_client import compute_backoff
+from muster_worker.agent.unpacked_archive import unpack
 from muster_worker.contract.schema import UNUSABLE_PYTHON
 
 
@@ -22,8 +24,22 @@ def test_the_archive_holds_the_agent_and_nothing_else() -> None:
     assert names[0] == "__main__.py"
     assert "muster_worker/contract/schema.py" in names
     assert "muster_worker/site/sitecustomize.py" in names
-    assert all(name.endswith(".py") for name in names)
+    metadata = {"muster_worker-0.dist-info/METADATA", "muster_worker-0.dist-info/entry_points.txt"}
+    assert {name for name in names if not name.endswith(".py")} == metadata
     assert "muster_worker/archive_main.py" not in names
+
+
+@pytest.mark.parametrize("is_unpacked", [True, False])
+def test_lightning_finds_the_callback_in_the_archive(tmp_path: Path, *, is_unpacked: bool) -> None:
+    archive = tmp_path / "agent.pyz"
+    archive.write_bytes(build_agent_archive())
+    if is_unpacked:
+        unpack(str(archive), str(tmp_path / "agent"))
+    folder = tmp_path / "agent" if is_unpacked else archive
+    [package] = importlib.metadata.distributions(path=[str(folder)])
+    found = {entry.group: entry.load()() for entry in package.entry_points}
+    # this process is no rank
+    assert found == {"lightning.pytorch.callbacks_factory": [], "pytorch_lightning.callbacks_factory": []}
 
 
 def started_with(tmp_path: Path, lacking: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -36,6 +36,11 @@ class _Reporter:
         self._total_steps: Optional[int] = None
         self._metrics: Dict[str, float] = {}
 
+    @property
+    def step(self) -> Optional[int]:
+        """The step that was reported last."""
+        return self._step
+
     def report(self, step: Optional[int], total_steps: Optional[int], metrics: Dict[str, float]) -> None:
         with self._lock:
             at = monotonic()
@@ -89,6 +94,16 @@ def report(
     if _reporter is not None:
         finite_values = {name: value for name, value in checked_values.items() if math.isfinite(value)}
         _reporter.report(checked_step, checked_total, finite_values)
+
+
+def is_rank() -> bool:
+    """Whether this process is a rank of muster."""
+    return _reporter is not None
+
+
+def get_step() -> Optional[int]:
+    """Return the step that was reported last; None without one."""
+    return None if _reporter is None else _reporter.step
 
 
 def start(writer: Writer) -> None:
