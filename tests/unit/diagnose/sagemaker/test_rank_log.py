@@ -17,6 +17,7 @@ from muster.diagnose.sagemaker.rank_log import LogLine, RankGroup, RankLog
 from muster_worker.contract import log_line
 from muster_worker.contract.log_line import Event, RankLine
 from muster_worker.contract.schema import AgentPhase, RankState
+from muster_worker.contract.trainer_status import TrainerStatus
 from unit.core.builders import job, mpi_job
 
 LOGS = Path(__file__).parent / "logs"
@@ -109,6 +110,20 @@ def test_lines_are_what_agents_would_report() -> None:
     ]
 
 
+def test_a_line_has_the_progress_of_rank_0() -> None:
+    status = TrainerStatus(age=2.0, percent=40, step=40, total_steps=100)
+    log = fed(
+        line(0, 9, step=4, stepped_at=BEGAN + 8, total_steps=50, mean_steps_per_second=2.0, trainer_status=status),
+        line(1, 9, trainer_status=status),
+        line(0, 10, step=5, trainer_status=replace(status, percent=101)),
+        line(0, 10, step=5, trainer_status=replace(status, total_steps=0)),
+    )
+    ((rank,),) = (agent.ranks for agent in log.list_agents())
+    report = rank.report
+    assert (report.trainer_status, rank.trainer_status_at) == (status, BEGAN + 7)
+    assert (report.step, report.total_steps, report.mean_steps_per_second) == (4, 50, 2.0)
+
+
 def test_a_node_all_of_whose_ranks_have_ended_has_ended() -> None:
     log = fed(*(line(rank, 10, Event.ENDED, ended_at=BEGAN + 9, exit_code=0) for rank in (2, 3)))
     (agent,) = log.list_agents()
@@ -163,6 +178,7 @@ def test_mpirun_s_tag_in_the_middle_of_a_line_is_none_of_it() -> None:
     [
         line(0, 9, host="x" * 300),
         line(0, 9, step=-1),
+        line(0, 9, total_steps=-1),
         line(0, 9, Event.ENDED, exit_code=0, signal=9),
         line(0, 9, Event.ENDED, exit_code=256),
         line(0, 9, Event.ENDED, signal=65),
