@@ -18,7 +18,7 @@ from support import sagemaker_image
 pytestmark = pytest.mark.usefixtures("own_meeting_port", "may_leave_temporary_files")
 
 TORCH = """
-import argparse, os, signal, sys
+import argparse, json, os, signal, sys, urllib.request
 import torch, torch.distributed as dist
 arguments = argparse.ArgumentParser()
 arguments.add_argument("--lr", type=float)
@@ -38,6 +38,12 @@ for step in range(6):
     if step == 3 and dist.get_rank() == given.kill:
         os.kill(os.getpid(), signal.SIGKILL)
 if dist.get_rank() == 0:
+    # as Transformers' Trainer reports its progress
+    token = open(os.environ["KUBEFLOW_TRAINER_SERVER_TOKEN"]).read()
+    body = {"trainerStatus": {"progressPercentage": 99, "metrics": [{"name": "eval_loss", "value": "0.25"}]}}
+    headers = {"Authorization": f"Bearer {token}"}
+    url = os.environ["KUBEFLOW_TRAINER_SERVER_URL"]
+    urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers), timeout=5)
     torch.save(model.state_dict(), os.path.join(os.environ["SM_MODEL_DIR"], "model.pt"))
 dist.destroy_process_group()
 """
@@ -121,6 +127,7 @@ def test_torchrun_s_ranks_on_two_hosts(tmp_path: Path, image: dict[str, str]) ->
     status = status_of(done)
     assert (status["phase"], states(status)) == ("Succeeded", {"Succeeded": "0-3"})
     assert status["message"] == "All 4 ranks succeeded at step 6"
+    assert (status["progress"]["percent"], status["progress"]["metrics"]) == (100, {"eval_loss": 0.25})
     said = log(done)
     assert "torchrun --nnodes 2 --nproc_per_node 2 --master_addr algo-1 --master_port 7777 --node_rank 1" in said
     assert sorted(re.findall(r"^algo-\d train.py 3e-05 \['images'\]$", said, re.MULTILINE)) == [
