@@ -25,6 +25,9 @@ _MAX_SHOWN_FIELDS = 12
 _MAX_NAME_CHARS = 100
 """The number of characters that muster compares with field names. The longest field name has half as many."""
 
+IMPORTED_KINDS = ("PyTorchJob", "MPIJob", "TrainJob", "JobSet")
+IMPORT_HINT = "`muster import` converts it (docs/migrate-kubeflow.md)"
+
 MPI_OPERATOR_HINT = 'docs/mpi.md, "Coming from mpi-operator", maps each of its fields'
 
 _MPI_JOB_FIELDS = {

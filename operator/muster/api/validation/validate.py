@@ -15,7 +15,13 @@ from muster.api.size_limits import find_deep_path, find_size_problem
 from muster.api.spec.job import Job, Metadata, Spec
 from muster.api.validation.all_rules import RULES
 from muster.api.validation.lengths import truncate_lists
-from muster.api.validation.messages import MPI_OPERATOR_HINT, build_message, build_unknown_field_message, describe_value
+from muster.api.validation.messages import (
+    IMPORT_HINT,
+    IMPORTED_KINDS,
+    build_message,
+    build_unknown_field_message,
+    describe_value,
+)
 from muster.api.validation.rule import Rule
 
 MAX_SPEC_BYTES = 256 * 1024
@@ -96,7 +102,7 @@ def _check_kind(value: Mapping[str, JSON]) -> list[PathProblem]:
         return [((), f"apiVersion and kind are missing; {expected}")]
     if kind != names.KIND and _parse_api_group(value) != names.GROUP:
         finding = f"found {_describe_name(kind)} of {_describe_name(version)}, which is another kind of resource"
-        return [(("kind",), f"{finding}; {MPI_OPERATOR_HINT if kind == 'MPIJob' else expected}")]
+        return [(("kind",), f"{finding}; {IMPORT_HINT if kind in IMPORTED_KINDS else expected}")]
     problems: list[PathProblem] = []
     if version != names.API_VERSION:
         problems.append((("apiVersion",), f"found {describe_value(version)}; {names.API_VERSION} is expected"))

@@ -51,8 +51,13 @@ class Reading:
 class Fields:
     """The fields at one location. A field that is null counts as missing. Wrong types are problems."""
 
-    def __init__(self, location: Location, value: Mapping[str, JSON], reading: Reading) -> None:
+    def __init__(
+        self, location: Location, value: Mapping[str, JSON], reading: Reading, *, has_wrong_type: bool = False
+    ) -> None:
         self.location = location
+        self.has_wrong_type = has_wrong_type
+        """Whether the value isn't fields, which the report says."""
+
         self._unread = dict(value)
         self._names = frozenset(name for name, item in value.items() if item is not None)
         self._asked: set[str] = set()
@@ -114,6 +119,7 @@ class Fields:
         value = self.take(name)
         if value is not None and not isinstance(value, dict):
             self._report_type(self.locate(name), value, dict)
+            return Fields(self.locate(name), {}, self._reading, has_wrong_type=True)
         return self._reading.read(self.locate(name), value if isinstance(value, dict) else {})
 
     def take_entries(self, name: str) -> list[Fields]:

@@ -67,9 +67,11 @@ def write_launch(draft: Draft, launch: Launch, world: World, location: Location)
     draft.set("command", list(launch.command), location)
     draft.set("nodes", world.nodes, world.nodes_location)
     if launch.procs != "Auto":
-        draft.set("procsPerNode", launch.procs, world.procs.location)
-    if launch.nodes_range is not None and launch.nodes_range != (world.nodes, world.nodes):
-        minimum, maximum = launch.nodes_range
+        origin = world.procs.location if launch.torchrun is None else launch.torchrun.procs_location
+        draft.set("procsPerNode", launch.procs, origin)
+    nodes_range = None if launch.torchrun is None else launch.torchrun.nodes_range
+    if nodes_range is not None and nodes_range != (world.nodes, world.nodes):
+        minimum, maximum = nodes_range
         draft.set("elastic", {"minNodes": minimum, "maxNodes": maximum}, location)
 
 
@@ -77,10 +79,11 @@ def _add_torchrun_restarts(
     limit: RestartLimit | None, launch: Launch, location: Location, report: Report
 ) -> RestartLimit | None:
     """Return the limit of restarts, which is torchrun's --max-restarts if that is higher."""
-    if launch.restarts is None:
+    restarts = None if launch.torchrun is None else launch.torchrun.max_restarts
+    if restarts is None:
         return limit
     own_count = None if limit is None else limit.count
-    if own_count is not None and own_count >= launch.restarts:
+    if own_count is not None and own_count >= restarts:
         report.note(location, "torchrun's --max-restarts: muster restarts all ranks itself, see failurePolicy")
         return limit
-    return RestartLimit(launch.restarts, location)
+    return RestartLimit(restarts, location)

@@ -56,6 +56,8 @@ def read_template(parent: Fields, name: str = "template") -> PodTemplate | None:
     for field_name in _IGNORED_METADATA:
         metadata.ignore(field_name, "muster names the pods itself")
     value = fields.take("spec")
+    if parent.has_wrong_type or fields.has_wrong_type:
+        return None
     return build_template(fields.location, labels, annotations, value, parent.report)
 
 

@@ -25,7 +25,7 @@ def read_replicas(spec: Fields, field: str, default_counts: Mapping[str, int]) -
     """Return the replicas that are set and have pods, in the order of `default_counts`."""
     fields = spec.take_fields(field)
     replicas = []
-    if not fields.names:
+    if not fields.names and not (spec.has_wrong_type or fields.has_wrong_type):
         spec.report.add(spec.locate(field), f"missing, and required: {' and '.join(default_counts)}")
     for name, default_count in default_counts.items():
         # Kubeflow accepts every case.

@@ -60,12 +60,10 @@ def import_pytorch_job(root: Fields, _: Context) -> Draft | None:
     if template is None or any(replica.template is None for replica in replicas):
         return None
     value: JSON = elastic.procs if procs is None else procs
-    has_procs_field = value is not None
-    location = spec.locate("nprocPerNode") if has_procs_field else replicas[-1].fields.locate("replicas")
     world = World(
         nodes=nodes,
         nodes_location=replicas[-1].fields.locate("replicas"),
-        procs=Procs(value if has_procs_field else "auto", location),
+        procs=Procs("auto" if value is None else value, spec.locate("nprocPerNode")),
         resources=get_resources(template.containers[template.find_container(_CONTAINER) or 0]),
         sets_ranks=replicas[0].name == "Master",
         sets_torchrun=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from muster.api.document import JSON, quote
 from muster.api.validation.rules.mpi.rules import is_mpirun
@@ -13,7 +13,7 @@ from muster.importers.kubernetes.launch.container_command import ContainerComman
 from muster.importers.kubernetes.launch.script_launch import launch_script
 from muster.importers.kubernetes.launch.shell_script import NotSimple, ShellLine, Word, find_script, split_script
 from muster.importers.kubernetes.launch.torchrun import TorchrunLine, UnknownOption, is_torchrun, parse_torchrun
-from muster.importers.kubernetes.launch.world import World, read_options
+from muster.importers.kubernetes.launch.world import TorchrunWorld, World, read_options
 from muster.importers.kubernetes.references import resolve_variable
 from muster.importers.kubernetes.report import Report
 
@@ -29,14 +29,12 @@ _LAUNCHER_IN_SCRIPT = re.compile(r"(^|[\s;&|(/])(torchrun|accelerate\s+launch|to
 
 @dataclass(frozen=True)
 class Launch:
-    """How the ranks start: fields of the spec. `restarts` and `nodes_range` are torchrun's own; None if unset."""
+    """How the ranks start: fields of the spec. `torchrun` is what torchrun's options say; None for other launchers."""
 
     launcher: dict[str, JSON]
     command: tuple[str, ...]
     procs: int | str
-    restarts: int | None = None
-    nodes_range: tuple[int, int] | None = None
-    is_torchrun: bool = field(default=False)
+    torchrun: TorchrunWorld | None = None
 
 
 def find_launch(command: ContainerCommand, world: World, report: Report) -> Launch | None:
@@ -65,9 +63,7 @@ def _launch_shell(line: ShellLine, command: ContainerCommand, world: World, repo
             return None
         text, options = result
         changed_words = (*command.words[: line.index], text)
-        return Launch(
-            {"perNode": {}}, changed_words, options.procs or 1, options.max_restarts, options.nodes_range, True
-        )
+        return Launch({"perNode": {}}, changed_words, options.procs or 1, options)
     return _launch_program(command, world, report)
 
 
@@ -102,7 +98,7 @@ def _launch_torchrun(words: Sequence[Word], command: ContainerCommand, world: Wo
         return None
     args: list[JSON] = [word.text for word in line.passed]
     launcher: dict[str, JSON] = {"torchrun": {"args": args} if args else {}}
-    return Launch(launcher, program, result.procs, result.max_restarts, result.nodes_range, is_torchrun=True)
+    return Launch(launcher, program, result.procs, result)
 
 
 def _find_program(line: TorchrunLine, command: ContainerCommand, report: Report) -> tuple[str, ...] | None:

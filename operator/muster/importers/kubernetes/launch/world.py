@@ -37,6 +37,7 @@ class TorchrunWorld:
     """What torchrun's options say: ranks on each node, restarts (None: unset) and the range of nodes."""
 
     procs: int | str | None
+    procs_location: Location
     max_restarts: int | None
     nodes_range: tuple[int, int] | None
 
@@ -61,6 +62,7 @@ def read_options(
     restarts = options.get("max-restarts", "")
     return TorchrunWorld(
         procs=_read_procs(options, world, location, report),
+        procs_location=location if "nproc-per-node" in options else world.procs.location,
         max_restarts=int(restarts) if _NUMBER.fullmatch(restarts) else None,
         nodes_range=_read_range(options.get("nnodes", "")),
     )
