@@ -113,7 +113,7 @@ NO_RESTARTS = Restarts(total=0, failures=0, disruptions=0, replacement=0)
 
 
 class RestartRequest(Model):
-    """The last restart that a user requested, or that muster began to change the number of nodes."""
+    """The last restart that a user requested, or that muster began in order to change the number of nodes."""
 
     value: str = Field(
         description=f"The first {MAX_RESTART_REQUEST_CHARS} characters that the annotation {RESTART_ANNOTATION} had "
@@ -140,5 +140,5 @@ class RestartRequest(Model):
 
     @property
     def is_pending(self) -> bool:
-        """Whether muster still stops the ranks for this request."""
+        """Whether muster is still stopping the ranks for this request."""
         return self.stopping_since is not None

@@ -13,7 +13,7 @@ from muster.api.timestamps import parse_timestamp
 MAX_CONDITIONS = 16
 
 MAX_RANKS = 1_280_000
-"""The most nodes of a job multiplied by the most ranks of a node. A larger number comes from an edited status."""
+"""The maximum number of nodes times the maximum number of ranks on a node. A larger number is from an edited status."""
 
 _FINAL_CONDITIONS = {"Succeeded": "Complete", "Failed": "Failed"}
 _DECISIVE_CONDITIONS = ("Complete", "Failed", "Suspended")

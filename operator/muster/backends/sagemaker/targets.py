@@ -23,10 +23,10 @@ CREATION_MARGIN = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Target:
-    """A training job, and the regions and roles in which it may be. muster creates a new one with the last of them.
+    """A training job, and the regions and roles `aws_accesses` in which it may exist.
 
-    It was created after `since`. Until `may_appear_until` (Unix seconds), it may not exist yet.
-    `arn` is the ARN in the status, if any.
+    muster creates a new training job with the last of these. The training job was created after `since`; until
+    `may_appear_until` (Unix seconds), it may not exist yet. `arn` is the ARN in the status, if any.
     """
 
     uid: str
