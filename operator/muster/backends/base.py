@@ -39,7 +39,7 @@ class Observation(Generic[FactsT]):
 class Decisions(Protocol[ObservedT, FactsT, ActionT]):
     """The decisions about a backend's jobs. Pure: the same observation always gives the same result."""
 
-    def derive_facts(self, observed: Observation[ObservedT]) -> Observation[FactsT]:
+    def derive_facts(self, observation: Observation[ObservedT]) -> Observation[FactsT]:
         """Derive the facts from the observation, in one ordered list of steps."""
         ...
 

@@ -51,10 +51,10 @@ class NodeDecisions:
 
     leader_term: int
 
-    def derive_facts(self, observed: Observation[JobFacts]) -> Observation[JobFacts]:
+    def derive_facts(self, observation: Observation[JobFacts]) -> Observation[JobFacts]:
         """Apply `COMPLETION_STEPS` of `core/fact_completion.py`, and choose the members of the attempt."""
-        job, previous, now = observed.job, observed.previous, observed.now
-        facts = complete_facts(job, previous, observed.facts, now)
+        job, previous, now = observation.job, observation.previous, observation.now
+        facts = complete_facts(job, previous, observation.facts, now)
         return Observation(set_node_count(job, facts), previous, facts, now)
 
     def judge(self, observation: Observation[JobFacts]) -> Outcome:

@@ -35,19 +35,19 @@ class Session(Protocol):
     def backend(self) -> StoppableBackend: ...
 
     @property
-    def changed(self) -> asyncio.Event: ...
+    def change_event(self) -> asyncio.Event: ...
 
 
 @dataclass
 class LocalRun:
-    """Runs `job` on `backend`, and reconciles it whenever `changed` is set. `publish` receives every result.
+    """Runs `job` on `backend`, and reconciles it whenever `change_event` is set. `publish` receives every result.
 
     `clock` returns Unix seconds.
     """
 
     job: Job
     backend: NodeBackend
-    changed: asyncio.Event
+    change_event: asyncio.Event
     clock: Callable[[], float]
     publish: Callable[[ReconcileResult[JobFacts]], None]
 
@@ -55,7 +55,7 @@ class LocalRun:
         """Reconcile until the job is over; return the last result."""
         status, backend = Status(), NodeJobBackend(self.backend, NodeDecisions(_LEADER_TERM))
         while True:
-            self.changed.clear()
+            self.change_event.clear()
             result = await reconcile(self.job, status, backend, self, self.clock())
             status = result.status
             self.publish(result)
@@ -73,7 +73,7 @@ class LocalRun:
         timeout = None if result.requeue_at is None else max(0.0, result.requeue_at - self.clock())
         try:
             async with asyncio.timeout(timeout):
-                await self.changed.wait()
+                await self.change_event.wait()
         except TimeoutError:
             return
         await asyncio.sleep(_MIN_INTERVAL_SECONDS)

@@ -66,9 +66,9 @@ async def reconcile(
 
 
 def _compute_decision(
-    decisions: Decisions[ObservedT, FactsT, ActionT], observed: Observation[ObservedT]
+    decisions: Decisions[ObservedT, FactsT, ActionT], observation: Observation[ObservedT]
 ) -> tuple[Sequence[ActionT], ReconcileResult[FactsT]]:
-    context = decisions.derive_facts(observed)
+    context = decisions.derive_facts(observation)
     outcome = decisions.judge(context)
     actions = decisions.decide(context, outcome)
     status = decisions.summarise(context, outcome, actions)

@@ -48,7 +48,7 @@ class ToolkitSession:
     """An open run: its backend, and an event for changes."""
 
     backend: ToolkitBackend
-    changed: asyncio.Event
+    change_event: asyncio.Event
 
 
 @dataclass(frozen=True)

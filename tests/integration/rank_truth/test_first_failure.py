@@ -82,7 +82,7 @@ async def witness_a_kill(case: Case, folder: pathlib.Path, victim: int) -> Witne
             job, layout, machine=machine, folders=Folders({}, None), on_line=witness.hear, clock=time.time
         ) as session:
             run = asyncio.create_task(
-                LocalRun(job, session.backend, session.changed, time.time, witness.see).run(),
+                LocalRun(job, session.backend, session.change_event, time.time, witness.see).run(),
             )
             await witness.kill()
             await run

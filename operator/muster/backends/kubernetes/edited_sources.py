@@ -112,15 +112,15 @@ async def read_source(client: Client, job: Job, name: str) -> EditedSource:
     return check_source(stored, job, name)
 
 
-def check_source(stored: Object, job: Job, name: str) -> EditedSource:
+def check_source(config_map: Object, job: Job, name: str) -> EditedSource:
     """Return the edited code in a ConfigMap. Raises `SourceRefused`."""
     uid = job.metadata.uid
-    labels = read_mapping(read_mapping(stored.get("metadata")).get("labels"))
-    if read_owner_uid(stored) != uid or labels.get(JOB_UID_LABEL) != uid:
+    labels = read_mapping(read_mapping(config_map.get("metadata")).get("labels"))
+    if read_owner_uid(config_map) != uid or labels.get(JOB_UID_LABEL) != uid:
         raise SourceRefused("it does not belong to this job, or to an earlier one of its name")
-    if stored.get("immutable") is not True:
+    if config_map.get("immutable") is not True:
         raise SourceRefused("it is not immutable")
-    text = read_string(read_mapping(stored.get("binaryData")).get(SOURCE_KEY))
+    text = read_string(read_mapping(config_map.get("binaryData")).get(SOURCE_KEY))
     try:
         archive = base64.b64decode(text, validate=True)
     except binascii.Error:

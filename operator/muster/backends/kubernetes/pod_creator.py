@@ -145,24 +145,27 @@ class PodCreator:
         return None
 
     async def _create_all(self, batch: _Batch, actions: Sequence[CreateNode]) -> list[ApiError]:
-        remaining, failures = iter(actions), list[ApiError]()
+        remaining_actions, failures = iter(actions), list[ApiError]()
         if not batch.job_state.has_accepted_pods(batch.job.metadata.generation):
             # If the API server refuses the first pod, the others are not sent.
-            await self._create_some(batch, islice(remaining, 1), failures)
+            await self._create_some(batch, islice(remaining_actions, 1), failures)
             if failures or batch.refusal is not None:
                 return failures
             batch.job_state.record_accepted_pods(batch.job.metadata.generation)
         # One task for each slot, not for each pod: it takes long to start 10,000 tasks.
         tasks = (
-            self._create_some(batch, remaining, failures) for _ in range(min(MAX_CONCURRENT_CREATES, len(actions)))
+            self._create_some(batch, remaining_actions, failures)
+            for _ in range(min(MAX_CONCURRENT_CREATES, len(actions)))
         )
         for result in await asyncio.gather(*tasks, return_exceptions=True):
             if result is not None:
                 raise result
         return failures
 
-    async def _create_some(self, batch: _Batch, remaining: Iterator[CreateNode], failures: list[ApiError]) -> None:
-        for action in remaining:
+    async def _create_some(
+        self, batch: _Batch, remaining_actions: Iterator[CreateNode], failures: list[ApiError]
+    ) -> None:
+        for action in remaining_actions:
             # A refusal of one pod applies to all.
             if batch.refusal is not None:
                 return

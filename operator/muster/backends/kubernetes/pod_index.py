@@ -104,7 +104,7 @@ class PodIndex:
     _positions: dict[str, tuple[_Key, int, int]] = field(default_factory=dict)
     _namespaces: dict[str, str] = field(default_factory=dict)
     _pending_warnings: PendingWarnings = field(default_factory=PendingWarnings)
-    _skipped: SkippedLog = field(default_factory=lambda: SkippedLog(time.monotonic))
+    _skipped_log: SkippedLog = field(default_factory=lambda: SkippedLog(time.monotonic))
 
     def expect(self, job_uid: str, namespace: str) -> None:
         """Register a job, so that the index returns its pods."""
@@ -249,7 +249,7 @@ class PodIndex:
             unconfirmed_since,
         )
         if not self.memory_limits.reserve(pod.uid, pod_entry.memory_size):
-            self._skipped.log(f"Pod {pod.namespace}/{pod.name}", pod.uid, MEMORY_EXHAUSTED)
+            self._skipped_log.log(f"Pod {pod.namespace}/{pod.name}", pod.uid, MEMORY_EXHAUSTED)
             self._drop(pod)
             return
         entry = self._entries.setdefault(key, _JobPods())

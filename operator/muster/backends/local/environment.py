@@ -19,18 +19,18 @@ _OTHER_RUN_PREFIXES = ("OMPI_", "PMI_", "PMIX_", "SM_")
 
 @dataclass(frozen=True)
 class Inherited:
-    """The inherited `variables`, and the names of those that were `dropped` because they belong to another run."""
+    """The inherited `variables`, and the names of variables that were dropped because they belong to another run."""
 
     variables: Mapping[str, str]
-    dropped: tuple[str, ...]
+    dropped_names: tuple[str, ...]
 
 
 def inherit(environment: Mapping[str, str]) -> Inherited:
     """Copy the user's environment without another run's variables, such as those of a SLURM job around this one."""
     # only the process that fetches the code gets the git token
     variables = {name: value for name, value in environment.items() if name != GIT_TOKEN_VARIABLE}
-    dropped = tuple(sorted(name for name in variables if _is_of_other_run(name)))
-    return Inherited({name: value for name, value in variables.items() if name not in dropped}, dropped)
+    dropped_names = tuple(sorted(name for name in variables if _is_of_other_run(name)))
+    return Inherited({name: value for name, value in variables.items() if name not in dropped_names}, dropped_names)
 
 
 def _is_of_other_run(name: str) -> bool:
@@ -93,10 +93,10 @@ def _resolve(variable: EnvVar, index: int, environment: Mapping[str, str]) -> En
 
 
 def build_agent_environment(
-    inherited: Mapping[str, str], job: Job, world: int, gpus: tuple[str, ...], cores: int
+    inherited_variables: Mapping[str, str], job: Job, world: int, gpus: tuple[str, ...], cores: int
 ) -> dict[str, str]:
     """Return the environment of a node's agent and its ranks. The job's own variables override the others."""
-    environment = dict(inherited)
+    environment = dict(inherited_variables)
     if gpus:
         environment[VISIBLE_DEVICES] = ",".join(gpus)
     if world > 1:

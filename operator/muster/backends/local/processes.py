@@ -57,12 +57,12 @@ class AgentProcesses:
     clock: Clock
     on_line: OnLine
     on_change: OnChange
-    _running: dict[int, _Running] = field(default_factory=dict)
+    _running_agents: dict[int, _Running] = field(default_factory=dict)
     _lifeline: tuple[int, int] = field(default_factory=os.pipe)
 
     async def start(self, start: AgentStart) -> None:
         """Start the node's agent in its own session, unless this process already runs. Raises `OSError`."""
-        entry = self._running.get(start.node)
+        entry = self._running_agents.get(start.node)
         if entry is not None and entry.replacement >= start.replacement:
             return
         if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
@@ -81,11 +81,11 @@ class AgentProcesses:
         )
         running = _Running(start.replacement, process, self.clock())
         running.watcher = asyncio.create_task(self._watch(start, running), name=f"agent of node {start.node}")
-        self._running[start.node] = running
+        self._running_agents[start.node] = running
 
     def get_facts(self, node: int) -> ProcessFacts:
         """Return the state of the node's agent process."""
-        running = self._running.get(node)
+        running = self._running_agents.get(node)
         if running is None:
             return ProcessFacts(ProcessState.MISSING, replacement=-1)
         if running.ended_at is None:
@@ -102,37 +102,39 @@ class AgentProcesses:
 
     def kill(self, node: int) -> None:
         """Send SIGKILL to the node's agent and all its descendants, if it runs."""
-        running = self._running.get(node)
+        running = self._running_agents.get(node)
         if running is not None and running.process.returncode is None:
             kill_tree(running.process.pid)
 
     def terminate(self, node: int) -> None:
         """Send SIGTERM to the node's agent, if it runs."""
-        running = self._running.get(node)
+        running = self._running_agents.get(node)
         if running is not None and running.process.returncode is None:
             running.process.terminate()
 
     async def close(self) -> None:
         """Kill all running agents, and wait until they have ended."""
-        for node in self._running:
+        for node in self._running_agents:
             self.kill(node)
-        await asyncio.gather(*(running.watcher for running in self._running.values() if running.watcher is not None))
+        await asyncio.gather(
+            *(running.watcher for running in self._running_agents.values() if running.watcher is not None)
+        )
         for descriptor in self._lifeline:
             os.close(descriptor)
 
-    async def _watch(self, start: AgentStart, running: _Running) -> None:
-        output = asyncio.create_task(self._copy_output(start, running))
-        await running.process.wait()
+    async def _watch(self, start: AgentStart, running_agent: _Running) -> None:
+        output = asyncio.create_task(self._copy_output(start, running_agent))
+        await running_agent.process.wait()
         # report the end only after the last output, which the status quotes
         await asyncio.wait({output}, timeout=_DRAIN_SECONDS)
         output.cancel()
         with suppress(asyncio.CancelledError):
             await output
-        running.ended_at = self.clock()
+        running_agent.ended_at = self.clock()
         self.on_change()
 
-    async def _copy_output(self, start: AgentStart, running: _Running) -> None:
-        output, lines = running.process.stdout, AgentLineReader()
+    async def _copy_output(self, start: AgentStart, running_agent: _Running) -> None:
+        output, lines = running_agent.process.stdout, AgentLineReader()
         if output is None:
             raise AssertionError("started with its output as a pipe")
         with _Log(start.log) as log:

@@ -85,7 +85,7 @@ class LocalSession:
     """The backend of a run, and the event that every change sets."""
 
     backend: LocalBackend
-    changed: asyncio.Event
+    change_event: asyncio.Event
 
 
 @asynccontextmanager

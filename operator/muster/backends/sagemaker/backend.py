@@ -50,7 +50,7 @@ class SageMakerBackend:
     wake: Callable[[str], None]
     _operator_started_at: float = field(init=False)
     _watcher: TrainingJobWatcher = field(init=False)
-    _unrecorded: UnrecordedTrainingJobs = field(init=False)
+    _unrecorded_training_jobs: UnrecordedTrainingJobs = field(init=False)
     _orphans: Orphans = field(init=False)
     _actions: TrainingJobActions = field(init=False)
     _job_states: dict[str, JobState] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class SageMakerBackend:
     def __post_init__(self) -> None:
         self._operator_started_at = self.clock()
         self._watcher = TrainingJobWatcher(self.aws, self.clock, self.wake)
-        self._unrecorded = UnrecordedTrainingJobs(
+        self._unrecorded_training_jobs = UnrecordedTrainingJobs(
             TrainingJobSearch(self.aws), self._watcher, self.clock, self._operator_started_at
         )
         self._orphans = Orphans(self.aws)
@@ -94,13 +94,17 @@ class SageMakerBackend:
         elif attempt is not None and (has_finalizer or previous.final_condition is None):
             observed = await self._watcher.observe(job_state, self._find_target(metadata, previous, attempt, location))
         elif attempt is None and has_finalizer and not job_state.none_running:
-            observed = await self._unrecorded.observe(
+            observed = await self._unrecorded_training_jobs.observe(
                 job_state, metadata, get_aws_accesses(metadata, previous, location)
             )
         else:
             job_state.stop_watching()
             self.rank_reports.forget(uid)
-        result = job_state.unrecorded.attempt if attempt is None and job_state.unrecorded is not None else None
+        result = (
+            job_state.unrecorded_training_job.attempt
+            if attempt is None and job_state.unrecorded_training_job is not None
+            else None
+        )
         attempt = attempt if result is None else result
         self._follow_logs(job, attempt, observed)
         if job_state.generation != job.metadata.generation:
@@ -111,7 +115,7 @@ class SageMakerBackend:
             warnings=make_training_warnings(job),
             has_finalizer=has_finalizer,
             agents=() if attempt is None else self.rank_reports.get_agents(uid, attempt),
-            remaining_names=list_remaining_training_jobs(metadata, previous, job_state.deleted),
+            remaining_names=list_remaining_training_jobs(metadata, previous, job_state.deleted_training_jobs),
             has_all_reports=attempt is None or self._are_logs_read(uid, attempt, job_state, observed.training),
         )
 
@@ -127,7 +131,7 @@ class SageMakerBackend:
             ObservedTrainingJob(),
         )
         aws_accesses = get_aws_accesses(metadata, previous, location)
-        if record is not None and job_state.unrecorded is None:
+        if record is not None and job_state.unrecorded_training_job is None:
             observed = await self._watcher.observe(
                 job_state, self._find_target(metadata, previous, record.attempt, location)
             )
@@ -137,8 +141,8 @@ class SageMakerBackend:
             and is_over
             and not job_state.excludes_others(metadata, 0 if record is None else record.attempt)
         ):
-            unrecorded = await self._unrecorded.observe(job_state, metadata, aws_accesses)
-            observed = observed if job_state.unrecorded is None else unrecorded
+            unrecorded = await self._unrecorded_training_jobs.observe(job_state, metadata, aws_accesses)
+            observed = observed if job_state.unrecorded_training_job is None else unrecorded
         return replace(self._build_facts(metadata, previous, location, job_state, observed), has_finalizer=True)
 
     def record_hold(self, job_uid: str) -> None:
@@ -151,10 +155,12 @@ class SageMakerBackend:
         job_state = self._get_job_state(metadata.uid)
         if job_state.excludes_others(metadata, previous.current_attempt):
             return True
-        await self._unrecorded.observe(job_state, metadata, get_aws_accesses(metadata, previous, location))
-        result = job_state.unrecorded
+        await self._unrecorded_training_jobs.observe(
+            job_state, metadata, get_aws_accesses(metadata, previous, location)
+        )
+        result = job_state.unrecorded_training_job
         if result is not None:
-            self._unrecorded.search_again(job_state, result)
+            self._unrecorded_training_jobs.search_again(job_state, result)
             await self._actions.stop_unrecorded(job_state, result)
         return job_state.none_running
 
@@ -179,7 +185,7 @@ class SageMakerBackend:
         previous: Status,
         location: Location,
         job_state: JobState,
-        observed: ObservedTrainingJob,
+        observed_job: ObservedTrainingJob,
     ) -> TrainingFacts:
         """Return the facts about a training job; its resource may be deleted."""
         return TrainingFacts(
@@ -187,12 +193,12 @@ class SageMakerBackend:
             location=location,
             heartbeat_seconds=self.rank_reports.heartbeat_seconds,
             operator_started_at=self._operator_started_at,
-            training=observed.training,
-            observation_failure=observed.observation_failure,
-            refresh_failure=observed.refresh_failure,
+            training=observed_job.training,
+            observation_failure=observed_job.observation_failure,
+            refresh_failure=observed_job.refresh_failure,
             request_failure=job_state.request_failure,
-            name_conflict=observed.name_conflict,
-            observed_location=observed.observed_location,
+            name_conflict=observed_job.name_conflict,
+            observed_location=observed_job.observed_location,
             search_failure=job_state.search_failure,
             is_request_unsent=self._is_unsent(metadata, previous, job_state),
         )
@@ -202,7 +208,7 @@ class SageMakerBackend:
         attempt = find_requested_attempt(previous)
         if attempt is None or job_state.withdrawn_name != build_training_job_name(metadata, attempt):
             return False
-        return self.clock() >= self._unrecorded.may_appear_until(job_state.requested_at)
+        return self.clock() >= self._unrecorded_training_jobs.may_appear_until(job_state.requested_at)
 
     def _get_job_state(self, uid: str) -> JobState:
         return self._job_states.setdefault(uid, JobState())
@@ -210,10 +216,12 @@ class SageMakerBackend:
     def _find_target(self, metadata: Metadata, previous: Status, attempt: int, location: Location) -> Target:
         record = get_sagemaker_status(previous)
         requested_at = 0.0 if record is None or record.arn is not None else parse_timestamp(record.tried_at)
-        return find_target(metadata, previous, attempt, location, self._unrecorded.may_appear_until(requested_at))
+        return find_target(
+            metadata, previous, attempt, location, self._unrecorded_training_jobs.may_appear_until(requested_at)
+        )
 
-    def _follow_logs(self, job: Job, attempt: int | None, observed: ObservedTrainingJob) -> None:
-        training, aws_access = observed.training, observed.aws_access
+    def _follow_logs(self, job: Job, attempt: int | None, observed_job: ObservedTrainingJob) -> None:
+        training, aws_access = observed_job.training, observed_job.aws_access
         if attempt is None or training is None or aws_access is None or not training.has_trained:
             return
         source = LogSource(

@@ -20,11 +20,11 @@ from muster.core.training_job.state import TrainingState, derive_training_state
 class TrainingDecisions:
     """The decisions about a training job. They need no leader term, because they send no commands."""
 
-    def derive_facts(self, observed: Observation[TrainingFacts]) -> Observation[TrainingState]:
+    def derive_facts(self, observation: Observation[TrainingFacts]) -> Observation[TrainingState]:
         """Add an attempt that the status lacks, and apply the steps of `derive_training_state`."""
-        job, now = observed.job, observed.now
-        previous = add_unrecorded_attempt(observed.previous, observed.facts)
-        return Observation(job, previous, derive_training_state(job, previous, observed.facts, now), now)
+        job, now = observation.job, observation.now
+        previous = add_unrecorded_attempt(observation.previous, observation.facts)
+        return Observation(job, previous, derive_training_state(job, previous, observation.facts, now), now)
 
     def judge(self, observation: Observation[TrainingState]) -> Outcome:
         """See `core/training_job/judge.py`."""

@@ -34,11 +34,11 @@ class JobState:
     name_conflict: tuple[str, Problem] | None = None
     """The name of a training job that doesn't belong to this job, and the problem."""
 
-    ended: TrainingJobDescription | None = None
+    ended_training_job: TrainingJobDescription | None = None
     """The last training job that has ended."""
 
     ended_at: float = 0.0
-    """When the end of `ended` was observed."""
+    """When the end of `ended_training_job` was observed."""
 
     requested_at: float = 0.0
     """When the last request to create a training job was sent."""
@@ -49,7 +49,7 @@ class JobState:
     withdrawn_name: str = ""
     """The name of a training job whose request was withdrawn before it was sent."""
 
-    unrecorded: UnrecordedTrainingJob | None = None
+    unrecorded_training_job: UnrecordedTrainingJob | None = None
     """A training job that runs, but that the status doesn't record."""
 
     none_running: bool = False
@@ -64,7 +64,7 @@ class JobState:
     generation: int = 0
     """The spec's generation at the last action."""
 
-    deleted: set[str] = field(default_factory=set)
+    deleted_training_jobs: set[str] = field(default_factory=set)
     """The names of deleted training jobs."""
 
     def excludes_others(self, metadata: Metadata, attempt: int) -> bool:

@@ -51,7 +51,7 @@ class _FollowedLog:
     source: LogSource
     wake: Callable[[], None]
     log: RankLog
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    change_event: asyncio.Event = field(default_factory=asyncio.Event)
     over_since: float | None = None
     is_complete: bool = False
     task: asyncio.Task[None] | None = None
@@ -60,8 +60,8 @@ class _FollowedLog:
 class LogFollower:
     """Reads the ranks' reports (`RankReports`) from CloudWatch Logs. Belongs to one event loop."""
 
-    def __init__(self, logs_of: Callable[[AwsAccess], Logs]) -> None:
-        self._logs_of = logs_of
+    def __init__(self, get_logs: Callable[[AwsAccess], Logs]) -> None:
+        self._get_logs = get_logs
         self._followed: dict[str, _FollowedLog] = {}
 
     @property
@@ -77,7 +77,7 @@ class LogFollower:
             entry.wake = wake
             if source.is_over and entry.over_since is None:
                 entry.over_since = _get_now()
-                entry.changed.set()
+                entry.change_event.set()
             entry.source = source
             return
         self.forget(uid)
@@ -111,7 +111,7 @@ class LogFollower:
 
     async def _read(self, followed_log: _FollowedLog) -> None:
         source = followed_log.source
-        logs = self._logs_of(source.aws_access)
+        logs = self._get_logs(source.aws_access)
         position, delay = LogPosition(int(followed_log.log.rank_group.created_at * 1000)), POLL_SECONDS
         while not followed_log.is_complete:
             source, is_last = followed_log.source, _is_last(followed_log)
@@ -141,10 +141,10 @@ class LogFollower:
     async def _wait(self, followed_log: _FollowedLog, delay: float) -> None:
         if followed_log.over_since is not None and delay <= POLL_SECONDS:
             delay = min(delay, max(0.0, followed_log.over_since + SETTLE_SECONDS - _get_now()))
-        followed_log.changed.clear()
+        followed_log.change_event.clear()
         try:
             async with asyncio.timeout(delay):
-                await followed_log.changed.wait()
+                await followed_log.change_event.wait()
         except TimeoutError:
             return
 

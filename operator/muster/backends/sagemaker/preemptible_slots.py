@@ -19,7 +19,7 @@ class _Turn:
 
     owner: str
     host: str
-    started: asyncio.Future[None]
+    start: asyncio.Future[None]
     limit: asyncio.Timeout
     guaranteed_until: float = 0.0
     is_entered: bool = False
@@ -37,8 +37,8 @@ class PreemptibleSlots:
         self._at_once = at_once
         self._max_per_host = max(1, at_once // 2)
         self._guaranteed_seconds = guaranteed_seconds
-        self._waiting: list[_Turn] = []
-        self._running: list[_Turn] = []
+        self._waiting_turns: list[_Turn] = []
+        self._running_turns: list[_Turn] = []
         self._last: dict[str, int] = {}
         self._sequence = count(1)
         self._preemption_timer: asyncio.TimerHandle | None = None
@@ -50,10 +50,10 @@ class PreemptibleSlots:
         Raises `SlotPreempted` when the turn's guaranteed time is over and another owner waits.
         """
         turn = _Turn(owner, host, asyncio.get_running_loop().create_future(), asyncio.timeout(None))
-        self._waiting.append(turn)
+        self._waiting_turns.append(turn)
         self._start_next()
         try:
-            await turn.started
+            await turn.start
             async with turn.limit:
                 turn.is_entered = True
                 self._start_next()
@@ -64,23 +64,23 @@ class PreemptibleSlots:
             raise
         finally:
             # a cancelled turn may not have started
-            (self._running if turn in self._running else self._waiting).remove(turn)
+            (self._running_turns if turn in self._running_turns else self._waiting_turns).remove(turn)
             self._forget(owner)
             self._start_next()
 
     def _start_next(self) -> None:
         now = asyncio.get_running_loop().time()
-        while len(self._running) < self._at_once:
-            free = [turn for turn in self._waiting if self._is_free(turn)]
+        while len(self._running_turns) < self._at_once:
+            free = [turn for turn in self._waiting_turns if self._is_free(turn)]
             if not free:
                 break
             # choose an owner without an earlier turn, or else the owner whose last turn is the longest ago
             next_turn = min(free, key=lambda turn: self._last.get(turn.owner, 0))
-            self._waiting.remove(next_turn)
-            self._running.append(next_turn)
+            self._waiting_turns.remove(next_turn)
+            self._running_turns.append(next_turn)
             self._last[next_turn.owner] = next(self._sequence)
             next_turn.guaranteed_until = now + self._guaranteed_seconds
-            next_turn.started.set_result(None)
+            next_turn.start.set_result(None)
         self._preempt(now)
 
     def _preempt(self, now: float) -> None:
@@ -88,7 +88,9 @@ class PreemptibleSlots:
         if self._preemption_timer is not None:
             self._preemption_timer.cancel()
             self._preemption_timer = None
-        blocking = [turn for turn in self._running if any(self._waits_for(other, turn) for other in self._waiting)]
+        blocking = [
+            turn for turn in self._running_turns if any(self._waits_for(other, turn) for other in self._waiting_turns)
+        ]
         # preempt only one turn at a time: wait for its end
         if any(turn.is_preempted for turn in blocking):
             return
@@ -104,13 +106,13 @@ class PreemptibleSlots:
 
     def _waits_for(self, waiting: _Turn, other: _Turn) -> bool:
         """Whether `waiting` could start if `other` ended."""
-        if waiting.started.done() or waiting.owner == other.owner:
+        if waiting.start.done() or waiting.owner == other.owner:
             return False
-        remaining = [turn for turn in self._running if turn is not other]
+        remaining = [turn for turn in self._running_turns if turn is not other]
         return self._fits(waiting, remaining)
 
     def _is_free(self, turn: _Turn) -> bool:
-        return not turn.started.done() and self._fits(turn, self._running)
+        return not turn.start.done() and self._fits(turn, self._running_turns)
 
     def _fits(self, turn: _Turn, running: list[_Turn]) -> bool:
         if any(other.owner == turn.owner for other in running):
@@ -120,5 +122,5 @@ class PreemptibleSlots:
 
     def _forget(self, owner: str) -> None:
         """Forget the last turn of an owner that neither runs nor waits."""
-        if not any(turn.owner == owner for turn in (*self._waiting, *self._running)):
+        if not any(turn.owner == owner for turn in (*self._waiting_turns, *self._running_turns)):
             self._last.pop(owner, None)

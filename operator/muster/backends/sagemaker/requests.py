@@ -95,13 +95,13 @@ def _allow_any_address(_namespace: str, _url: str) -> AddressPolicy:
 class RequestPreparer:
     """Prepares the requests of jobs.
 
-    `address_policy_of` returns the permitted addresses of a git host, by namespace and URL.
+    `get_address_policy` returns the permitted addresses of a git host, by namespace and URL.
     """
 
     aws: Aws
     read_config_map: ReadConfigMap
     read_token: ReadToken
-    address_policy_of: Callable[[str, str], AddressPolicy] = _allow_any_address
+    get_address_policy: Callable[[str, str], AddressPolicy] = _allow_any_address
     _fetching: PreemptibleSlots = field(default_factory=lambda: PreemptibleSlots(MAX_FETCHES, GUARANTEED_SECONDS))
     _uploading: PreemptibleSlots = field(default_factory=lambda: PreemptibleSlots(MAX_UPLOADS, GUARANTEED_SECONDS))
 
@@ -114,28 +114,30 @@ class RequestPreparer:
         name = build_training_job_name(job.metadata, attempt)
         # Use the configured role's account, even if the operator's credentials have changed.
         settings = RequestSettings(aws_access.region, parse_account_id(role), name, tags=make_job_tags(job, attempt))
-        rendered: TrainingRequest = render_request(job, settings, load_image_facts())
-        if rendered.archive is None:
-            return rendered.body
-        for uri, content in rendered.archive.objects.items():
+        training_request: TrainingRequest = render_request(job, settings, load_image_facts())
+        if training_request.archive is None:
+            return training_request.body
+        for uri, content in training_request.archive.objects.items():
             checksum = b64encode(hashlib.sha256(content).digest()).decode("ascii")
-            await self._send_bytes(uri, io.BytesIO(content), checksum, rendered.archive.kms_key, aws_access)
+            await self._send_bytes(uri, io.BytesIO(content), checksum, training_request.archive.kms_key, aws_access)
         return (
-            await self._add_code(job, rendered, rendered.archive, aws_access) if rendered.archive.uri else rendered.body
+            await self._add_code(job, training_request, training_request.archive, aws_access)
+            if training_request.archive.uri
+            else training_request.body
         )
 
     async def _add_code(
-        self, job: Job, rendered: TrainingRequest, archive: Archive, aws_access: AwsAccess
+        self, job: Job, training_request: TrainingRequest, archive: Archive, aws_access: AwsAccess
     ) -> Mapping[str, object]:
         """Upload the code, and return the request's body. Training jobs with the same code share one upload."""
         source, owner = job.spec.source, job.metadata.namespace
         with TemporaryFile() as file:
             if source is not None and source.git is not None:
-                return await self._add_commit(job, source.git, rendered, archive, aws_access, file)
+                return await self._add_commit(job, source.git, training_request, archive, aws_access, file)
             try:
                 async with self._uploading.turn(owner):
-                    packed = await _pack_with_added_files(await self._get_source(job), archive, file)
-                    return await self._upload(job, rendered, archive, packed, file, aws_access)
+                    source_archive = await _pack_with_added_files(await self._get_source(job), archive, file)
+                    return await self._upload(job, training_request, archive, source_archive, file, aws_access)
             except SlotPreempted:
                 problem_text = (
                     f"The upload of the job's code took more than {GUARANTEED_SECONDS:.0f} s, and other jobs waited."
@@ -146,7 +148,7 @@ class RequestPreparer:
         self,
         job: Job,
         git: GitSource,
-        rendered: TrainingRequest,
+        training_request: TrainingRequest,
         archive: Archive,
         aws_access: AwsAccess,
         file: BinaryIO,
@@ -155,8 +157,8 @@ class RequestPreparer:
         try:
             async with self._fetching.turn(owner, host):
                 archive_request = await self._make_archive_request(owner, git, archive)
-                packed = await make_archive(archive_request, file)
-                return await self._upload(job, rendered, archive, packed, file, aws_access)
+                source_archive = await make_archive(archive_request, file)
+                return await self._upload(job, training_request, archive, source_archive, file, aws_access)
         except SlotPreempted:
             problem_text = (
                 f"the code of {quote(host)} was not fetched and uploaded in {GUARANTEED_SECONDS:.0f} s, and jobs of "
@@ -170,29 +172,29 @@ class RequestPreparer:
             limits=LIMITS,
             fetch_seconds=FETCH_SECONDS,
             added=archive.files,
-            address_policy=self.address_policy_of(namespace, git.url),
+            address_policy=self.get_address_policy(namespace, git.url),
             token=None if git.secret_key_ref is None else await self.read_token(namespace, git.secret_key_ref),
         )
 
     async def _upload(  # noqa: PLR0917
         self,
         job: Job,
-        rendered: TrainingRequest,
+        training_request: TrainingRequest,
         archive: Archive,
-        packed: SourceArchive,
+        source_archive: SourceArchive,
         file: BinaryIO,
         aws_access: AwsAccess,
     ) -> Mapping[str, object]:
         block = job.spec.sagemaker
-        shared = get_shared_uri(archive.uri, rendered.training_job, packed)
+        shared_uri = get_shared_uri(archive.uri, training_request.training_job, source_archive)
         # with `rankReports: Off`, keep the request exactly as the SageMaker SDK's
-        is_shared = (block is None or block.rank_reports != "Off") and contains_uri(rendered.body, archive.uri)
+        is_shared = (block is None or block.rank_reports != "Off") and contains_uri(training_request.body, archive.uri)
         if not is_shared:
-            await self._send_bytes(archive.uri, file, packed.checksum, archive.kms_key, aws_access)
-            return rendered.body
-        if not await self._is_uploaded(shared, packed.checksum, aws_access):
-            await self._send_bytes(shared, file, packed.checksum, archive.kms_key, aws_access)
-        return replace_uri(rendered.body, archive.uri, shared)
+            await self._send_bytes(archive.uri, file, source_archive.checksum, archive.kms_key, aws_access)
+            return training_request.body
+        if not await self._is_uploaded(shared_uri, source_archive.checksum, aws_access):
+            await self._send_bytes(shared_uri, file, source_archive.checksum, archive.kms_key, aws_access)
+        return replace_uri(training_request.body, archive.uri, shared_uri)
 
     async def _is_uploaded(self, uri: str, checksum: str, aws_access: AwsAccess) -> bool:
         """Whether S3 has this object with the same content: other users may write to the bucket."""
@@ -205,10 +207,10 @@ class RequestPreparer:
 
     async def _send_bytes(self, uri: str, file: BinaryIO, checksum: str, kms_key: str, aws_access: AwsAccess) -> None:
         """Upload a file. S3 verifies `checksum`."""
-        encrypted = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key} if kms_key else {}
+        encryption = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key} if kms_key else {}
         file.seek(0)
         body = DeadlineFile(file, UPLOAD_SECONDS)
-        parameters = {"Body": body, "ChecksumAlgorithm": "SHA256", "ChecksumSHA256": checksum, **encrypted}
+        parameters = {"Body": body, "ChecksumAlgorithm": "SHA256", "ChecksumSHA256": checksum, **encryption}
         try:
             await self._request_s3(aws_access, "PutObject", uri, parameters)
         finally:

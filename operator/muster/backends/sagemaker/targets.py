@@ -95,8 +95,10 @@ def compute_earliest_creation_time(requested_at: str) -> datetime:
     return datetime.fromtimestamp(parse_timestamp(requested_at), UTC) - CREATION_MARGIN
 
 
-def list_remaining_training_jobs(metadata: Metadata, previous: Status, deleted: Collection[str]) -> tuple[str, ...]:
-    """Return the names of the training jobs of a finished job that may still exist, except those in `deleted`."""
+def list_remaining_training_jobs(
+    metadata: Metadata, previous: Status, deleted_names: Collection[str]
+) -> tuple[str, ...]:
+    """Return the names of the training jobs of a finished job that may still exist, except those in `deleted_names`."""
     record = get_sagemaker_status(previous)
     if record is None or previous.final_condition is None:
         return ()
@@ -105,4 +107,4 @@ def list_remaining_training_jobs(metadata: Metadata, previous: Status, deleted: 
     attempts += [record.attempt] if record.arn is not None else []
     # Compute the names instead of reading them from the status, which users may write.
     names = (build_training_job_name(metadata, attempt) for attempt in attempts)
-    return tuple(name for name in names if name not in deleted)
+    return tuple(name for name in names if name not in deleted_names)

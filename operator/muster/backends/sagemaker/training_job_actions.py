@@ -87,12 +87,12 @@ class TrainingJobActions:
         if await self._record_result(
             job_state, _ignore_missing(_apply_if_owned(job_state, metadata, jobs, name, jobs.delete))
         ):
-            job_state.deleted.add(name)
+            job_state.deleted_training_jobs.add(name)
 
-    async def stop_unrecorded(self, job_state: JobState, unrecorded: UnrecordedTrainingJob) -> None:
+    async def stop_unrecorded(self, job_state: JobState, training_job: UnrecordedTrainingJob) -> None:
         """Stop a running training job that the status doesn't record."""
         await self._record_result(
-            job_state, _ignore_missing(self.aws.get_training_jobs(unrecorded.aws_access).stop(unrecorded.name))
+            job_state, _ignore_missing(self.aws.get_training_jobs(training_job.aws_access).stop(training_job.name))
         )
 
     async def _send_create(

@@ -62,8 +62,8 @@ class TrainingJobWatcher:
     async def observe(self, job_state: JobState, target: Target) -> ObservedTrainingJob:
         """Return the training job's current state, and watch it until it is over."""
         # A training job that is over never changes.
-        if job_state.ended is not None and job_state.ended.name == target.name:
-            return ObservedTrainingJob(convert_description(job_state.ended), job_state.watched_at)
+        if job_state.ended_training_job is not None and job_state.ended_training_job.name == target.name:
+            return ObservedTrainingJob(convert_description(job_state.ended_training_job), job_state.watched_at)
         watch, aws_access = self._watch(job_state, target)
         stale = _find_problem(watch, self.clock())
         description = watch.observation.present
@@ -84,17 +84,17 @@ class TrainingJobWatcher:
         if not description.has_ended:
             training = _apply_listed_status(convert_description(description), watch.observation.summary, description)
             return ObservedTrainingJob(training, aws_access, refresh_failure=stale)
-        job_state.ended, job_state.ended_at = description, self.clock()
+        job_state.ended_training_job, job_state.ended_at = description, self.clock()
         job_state.stop_watching()
         return ObservedTrainingJob(convert_description(description), aws_access)
 
-    def _make_unobserved(self, stale: RequestFailure | None) -> ObservedTrainingJob:
+    def _make_unobserved(self, stale_failure: RequestFailure | None) -> ObservedTrainingJob:
         return ObservedTrainingJob(
-            observation_failure=stale or RequestFailure(FailureKind.SERVICE, NOT_SEEN_YET, self.clock())
+            observation_failure=stale_failure or RequestFailure(FailureKind.SERVICE, NOT_SEEN_YET, self.clock())
         )
 
     def _observe_missing(
-        self, job_state: JobState, target: Target, aws_access: AwsAccess, stale: RequestFailure | None
+        self, job_state: JobState, target: Target, aws_access: AwsAccess, stale_failure: RequestFailure | None
     ) -> ObservedTrainingJob:
         """Handle a training job that doesn't exist at `aws_access`."""
         other_accesses = target.aws_accesses[target.aws_accesses.index(aws_access) + 1 :]
@@ -102,11 +102,11 @@ class TrainingJobWatcher:
             # Try the next region or role: the status may be forged, or older than the training job.
             if self.clock() >= target.may_appear_until:
                 self._watch_at(job_state, target, other_accesses[0])
-            return self._make_unobserved(stale)
+            return self._make_unobserved(stale_failure)
         if job_state.own_name == target.name:
-            return self._make_unobserved(stale)
+            return self._make_unobserved(stale_failure)
         return (
-            ObservedTrainingJob(refresh_failure=stale)
+            ObservedTrainingJob(refresh_failure=stale_failure)
             if self._is_deleted(job_state, target)
             else ObservedTrainingJob(observation_failure=self._make_deleted_problem(target, aws_access))
         )

@@ -32,9 +32,9 @@ class UnrecordedTrainingJobs:
         self, job_state: JobState, metadata: Metadata, aws_accesses: tuple[AwsAccess, ...]
     ) -> ObservedTrainingJob:
         """Search `aws_accesses` for an unrecorded training job, and observe it until it is over."""
-        if job_state.unrecorded is None and not await self._search(job_state, metadata, aws_accesses):
+        if job_state.unrecorded_training_job is None and not await self._search(job_state, metadata, aws_accesses):
             return ObservedTrainingJob(observation_failure=job_state.search_failure)
-        unrecorded = job_state.unrecorded
+        unrecorded = job_state.unrecorded_training_job
         if unrecorded is None:
             return ObservedTrainingJob()
         target = Target(
@@ -47,7 +47,7 @@ class UnrecordedTrainingJobs:
         observed = await self.watcher.observe(job_state, target)
         # Search again: other training jobs of this job may run.
         if observed.observation_failure is None and (observed.training is None or observed.training.is_over):
-            job_state.unrecorded, job_state.search_failure = (
+            job_state.unrecorded_training_job, job_state.search_failure = (
                 None,
                 RequestFailure(FailureKind.SERVICE, NOT_SEEN_YET, self.clock()),
             )
@@ -60,7 +60,7 @@ class UnrecordedTrainingJobs:
             f"Training job {unrecorded.name} in {unrecorded.aws_access}, which the status doesn't record, is being "
             "stopped"
         )
-        job_state.unrecorded = None
+        job_state.unrecorded_training_job = None
         self._record_failure(
             job_state, RequestFailure(FailureKind.SERVICE, Problem("TrainingJobRuns", problem_text), self.clock())
         )
@@ -79,13 +79,13 @@ class UnrecordedTrainingJobs:
             job_state.search_failure = RequestFailure(FailureKind.SERVICE, NOT_SEEN_YET, now)
             return False
         try:
-            job_state.unrecorded = await self.search.find_running(
+            job_state.unrecorded_training_job = await self.search.find_running(
                 metadata, aws_accesses, compute_earliest_creation_time(metadata.creation_timestamp)
             )
         except AwsError as error:
             self._record_failure(job_state, build_request_failure(error, now))
             return False
-        job_state.none_running, job_state.search_failure = job_state.unrecorded is None, None
+        job_state.none_running, job_state.search_failure = job_state.unrecorded_training_job is None, None
         return True
 
     def _record_failure(self, job_state: JobState, request_failure: RequestFailure) -> None:

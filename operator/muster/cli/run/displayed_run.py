@@ -91,9 +91,9 @@ class DisplayedRun:
             def stop(request: StopRequest) -> None:
                 self._show_stopping(request)
                 session.backend.request_stop(request.cause, request.grace_seconds)
-                session.changed.set()
+                session.change_event.set()
 
-            local_run = LocalRun(self.job, session.backend, session.changed, clock, self._publish)
+            local_run = LocalRun(self.job, session.backend, session.change_event, clock, self._publish)
             self.signals = StopSignals(stop)
             self.signals.install_handlers(asyncio.get_running_loop())
             ticker = asyncio.create_task(self._tick())

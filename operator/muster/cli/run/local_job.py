@@ -62,9 +62,9 @@ def choose_folder(options: RunOptions, job: Job) -> Path:
 def prepare_machine(display: Display, gpus: tuple[str, ...]) -> Machine:
     """Return this machine with the environment for the ranks. Show the differences from the user's environment."""
     inherited = inherit(os.environ)
-    if inherited.dropped:
+    if inherited.dropped_names:
         display.show_note(
-            f"not passed on to the ranks, because they belong to another run: {', '.join(inherited.dropped)}"
+            f"not passed on to the ranks, because they belong to another run: {', '.join(inherited.dropped_names)}"
         )
     home = PythonHome(sysconfig.get_path("scripts"), sys.prefix != sys.base_prefix, find_spec("torch") is not None)
     environment = put_python_on_path(inherited.variables, home)

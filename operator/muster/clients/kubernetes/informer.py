@@ -55,7 +55,7 @@ class Informer:
         silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
         self.synced = asyncio.Event()
-        skipped = SkippedLog(time.monotonic)
+        skipped_log = SkippedLog(time.monotonic)
         self._watches = [
             _NamespaceWatch(
                 client=client,
@@ -64,7 +64,7 @@ class Informer:
                 selectors={"labels": labels, "fields": fields},
                 silence_seconds=silence_seconds,
                 versions=versions(),
-                skipped=skipped,
+                skipped_log=skipped_log,
                 on_change=on_change,
                 on_listed=self._on_listed,
             )
@@ -94,7 +94,7 @@ class _NamespaceWatch:
     on_change: Callable[[Change], None]
     on_listed: Callable[[], None]
     versions: ObjectVersions | NoObjectVersions
-    skipped: SkippedLog
+    skipped_log: SkippedLog
     version: str = ""
     failures: int = 0
     was_listed: bool = False
@@ -164,10 +164,10 @@ class _NamespaceWatch:
             change = Change(change.type, self._skip_content(change.object, missing))
         self._report(self.versions.record(change))
 
-    def _skip_content(self, item: Object, missing: Mapping[str, str]) -> Object:
+    def _skip_content(self, item: Object, missing_parts: Mapping[str, str]) -> Object:
         """Return an object with only the identity of `item`, and log why the rest is missing."""
-        reason = "; ".join(f"{path}: {problem}" for path, problem in missing.items())
-        self.skipped.log(f"{self.kind.name} {'/'.join(get_object_key(item))}", get_uid(item), reason)
+        reason = "; ".join(f"{path}: {problem}" for path, problem in missing_parts.items())
+        self.skipped_log.log(f"{self.kind.name} {'/'.join(get_object_key(item))}", get_uid(item), reason)
         return keep_identity(item, reason)
 
     def _report(self, changes: tuple[Change, ...]) -> None:

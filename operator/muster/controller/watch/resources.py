@@ -134,11 +134,11 @@ def _make_settings() -> kopf.OperatorSettings:
     return settings
 
 
-def _make_login(decode: DecodeObject, skipped: SkippedLog) -> Callable[..., Awaitable[kopf.AiohttpSession]]:
+def _make_login(decode: DecodeObject, skipped_log: SkippedLog) -> Callable[..., Awaitable[kopf.AiohttpSession]]:
     """Connect to the same cluster as `clients.kubernetes.client`, with filtered responses."""
     response_class = make_response_class(
         decode,
-        lambda reason: skipped.log(f"an unknown {JOBS.name}", "", reason),
+        lambda reason: skipped_log.log(f"an unknown {JOBS.name}", "", reason),
     )
 
     async def login(**_: Any) -> kopf.AiohttpSession:

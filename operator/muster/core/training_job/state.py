@@ -34,15 +34,15 @@ class TrainingState:
     nodes: JobFacts
 
 
-def derive_training_state(job: Job, previous: Status, observed: TrainingFacts, now: float) -> TrainingState:
+def derive_training_state(job: Job, previous: Status, training_facts: TrainingFacts, now: float) -> TrainingState:
     """Derive the attempt, the nodes and the problems at `now` (Unix seconds).
 
     `previous` is the result of `add_unrecorded_attempt`.
     """
-    attempt_state = find_attempt_state(job, previous, observed, now)
-    current = None if attempt_state.is_next else observed.training
-    nodes = _build_job_facts(job, observed, current, attempt_state.attempt)
-    return TrainingState(observed, attempt_state, add_job_problems(nodes, observed, attempt_state))
+    attempt_state = find_attempt_state(job, previous, training_facts, now)
+    current = None if attempt_state.is_next else training_facts.training
+    nodes = _build_job_facts(job, training_facts, current, attempt_state.attempt)
+    return TrainingState(training_facts, attempt_state, add_job_problems(nodes, training_facts, attempt_state))
 
 
 def _build_job_facts(job: Job, facts: TrainingFacts, training: TrainingJob | None, attempt: int) -> JobFacts:

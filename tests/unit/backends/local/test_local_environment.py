@@ -35,7 +35,7 @@ def test_another_runs_rendezvous_is_dropped_and_named() -> None:
         }
     )
     assert inherited.variables == {"HOME": "/home/me", "WANDB_API_KEY": "x", "HF_HOME": "/hf", "MASTER_KEY": "mine"}
-    assert inherited.dropped == (
+    assert inherited.dropped_names == (
         "MASTER_ADDR",
         "MUSTER_RUN_DIR",
         "OMPI_COMM_WORLD_RANK",

@@ -108,9 +108,11 @@ def build_host_command(paths: TrainingPlaces, python: str, node: int) -> tuple[s
     return (python, str(paths.toolkit), str(paths.get_host_file(node)))
 
 
-def build_host_environment(training: Training, paths: TrainingPlaces, inherited: Mapping[str, str]) -> dict[str, str]:
+def build_host_environment(
+    training: Training, paths: TrainingPlaces, inherited_variables: Mapping[str, str]
+) -> dict[str, str]:
     """Return a host's environment: the user's, overridden by the job's, with muster's `ssh` first on PATH."""
-    environment = {**inherited, **training.environment}
+    environment = {**inherited_variables, **training.environment}
     path = environment.get("PATH", os.defpath)
     return {**environment, "PATH": f"{paths.programs}:{path}", "MUSTER_RUN_DIR": f"{paths.private}/"}
 
