@@ -128,4 +128,4 @@ def format_summary(view: View) -> str:
     """Describe the run in one line: `0:12 Running: 4 of 4 ranks run; step 120, 3.4 steps/s (loss 0.31)`."""
     metrics = ", ".join((*format_completion(view.status), *format_metrics(view.status)))
     message = f": {view.status.message}" if view.status.message else ""
-    return f"{format_elapsed(view.elapsed)} {view.status.phase}{message}{f' ({metrics})' if metrics else ''}"
+    return f"{format_elapsed(view.elapsed_seconds)} {view.status.phase}{message}{f' ({metrics})' if metrics else ''}"

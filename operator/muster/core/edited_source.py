@@ -26,7 +26,9 @@ class RequestedSource:
     problem: str = ""
 
 
-def find_source(previous: Status, requested: RequestedSource | None, *, has_started: bool) -> SourceStatus | None:
+def find_source(
+    previous: Status, requested_source: RequestedSource | None, *, has_started: bool
+) -> SourceStatus | None:
     """Return the edited code of the current attempt; None if it runs the code of the spec.
 
     The code of an attempt does not change after its start. The status names the code before an agent receives it, so
@@ -34,23 +36,29 @@ def find_source(previous: Status, requested: RequestedSource | None, *, has_star
     """
     if has_started:
         return previous.source
-    if requested is None:
+    if requested_source is None:
         return None
     return (
-        previous.source if requested.problem else SourceStatus(config_map=requested.config_map, sha256=requested.sha256)
+        previous.source
+        if requested_source.problem
+        else SourceStatus(config_map=requested_source.config_map, sha256=requested_source.sha256)
     )
 
 
-def describe_source(source: SourceStatus | None, requested: RequestedSource | None) -> tuple[str, ...]:
+def describe_source(source: SourceStatus | None, requested_source: RequestedSource | None) -> tuple[str, ...]:
     """Describe, for the condition Accepted, the edited code that the ranks run or can't run.
 
     Users who compare the resource with its manifest in git can see the difference in this condition.
     """
     remarks = []
-    if requested is not None and requested.problem:
+    if requested_source is not None and requested_source.problem:
         # The annotation may have any text, with escape sequences for the reader's terminal.
-        name = requested.config_map if requested.config_map.isprintable() else quote(requested.config_map)
-        remarks.append(f"{SOURCE_ANNOTATION}: ConfigMap {name} can't be used: {requested.problem}")
+        name = (
+            requested_source.config_map
+            if requested_source.config_map.isprintable()
+            else quote(requested_source.config_map)
+        )
+        remarks.append(f"{SOURCE_ANNOTATION}: ConfigMap {name} can't be used: {requested_source.problem}")
     if source is not None:
         remarks.append(f"the ranks run the edited code of ConfigMap {source.config_map}, not the code of the spec")
     return tuple(remarks)

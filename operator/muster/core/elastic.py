@@ -55,15 +55,15 @@ def choose_elastic_members(previous: Status, last: Sequence[int] | None, resize_
     # Keep all members while one of them may still run ranks.
     if _may_ranks_still_run(previous, [nodes[member] for member in last]):
         return tuple(last)
-    ready = {node.node for node in nodes if _is_ready(node, resize_input)}
+    ready_nodes = {node.node for node in nodes if _is_ready(node, resize_input)}
     # A restart prefers ready nodes, so that the surviving members can start soon.
-    candidates = ready if previous.is_restarting else range(len(nodes))
-    members = _limit_members(_add_members(last, candidates, resize_input), ready, resize_input.count)
+    candidates = ready_nodes if previous.is_restarting else range(len(nodes))
+    members = _limit_members(_add_members(last, candidates, resize_input), ready_nodes, resize_input.count)
     shrinks_at = find_shrink_time(previous, resize_input.elastic)
-    if shrinks_at is None or resize_input.now < shrinks_at or len(ready) < resize_input.elastic.min_nodes:
+    if shrinks_at is None or resize_input.now < shrinks_at or len(ready_nodes) < resize_input.elastic.min_nodes:
         return members
-    survivors = [member for member in last if member in ready]
-    return _limit_members(_add_members(survivors, ready, resize_input), ready, resize_input.count)
+    survivors = [member for member in last if member in ready_nodes]
+    return _limit_members(_add_members(survivors, ready_nodes, resize_input), ready_nodes, resize_input.count)
 
 
 def find_shrink_time(previous: Status, elastic: Elastic) -> float | None:
@@ -79,13 +79,13 @@ def explain_resize(job: Job, previous: Status, facts: JobFacts, now: float) -> s
 
     `job.spec.nodes` is the number of nodes of the running attempt.
     """
-    elastic, desired, count = job.spec.elastic, facts.desired_nodes, len(facts.nodes)
-    if elastic is None or desired is None or desired == count or not previous.was_started:
+    elastic, desired_nodes, count = job.spec.elastic, facts.desired_nodes, len(facts.nodes)
+    if elastic is None or desired_nodes is None or desired_nodes == count or not previous.was_started:
         return None
-    if desired < count:
-        return f"spec.nodes is {desired} now instead of {count}"
-    added = _find_joining_nodes(facts, desired - count, now)
-    at = find_growth_time(elastic, previous, desired)
+    if desired_nodes < count:
+        return f"spec.nodes is {desired_nodes} now instead of {count}"
+    added = _find_joining_nodes(facts, desired_nodes - count, now)
+    at = find_growth_time(elastic, previous, desired_nodes)
     if not added or now < at:
         return None
     names = added[0].name if len(added) == 1 else f"{added[0].name} and {len(added) - 1} more"
@@ -94,21 +94,21 @@ def explain_resize(job: Job, previous: Status, facts: JobFacts, now: float) -> s
 
 def find_resize_time(job: Job, previous: Status, facts: JobFacts) -> float | None:
     """Return when the number of nodes may change without an event (Unix seconds); None if it needs an event."""
-    elastic, desired = job.spec.elastic, facts.desired_nodes
-    if elastic is None or desired is None:
+    elastic, desired_nodes = job.spec.elastic, facts.desired_nodes
+    if elastic is None or desired_nodes is None:
         return None
     if not previous.was_started:
         return find_shrink_time(previous, elastic)
-    return find_growth_time(elastic, previous, desired) if len(facts.nodes) < desired else None
+    return find_growth_time(elastic, previous, desired_nodes) if len(facts.nodes) < desired_nodes else None
 
 
-def find_growth_time(elastic: Elastic, previous: Status, desired: int) -> float:
-    """Return when ready nodes may join the running attempt, which has fewer than `desired` nodes (Unix seconds).
+def find_growth_time(elastic: Elastic, previous: Status, desired_nodes: int) -> float:
+    """Return when ready nodes may join the running attempt, which has fewer than `desired_nodes` nodes (Unix seconds).
 
     The wait limits how often an unreliable node stops the ranks, because each growth is a restart.
     """
     record, last = previous.elastic, previous.last_restart
-    if last is None or (record is not None and record.followed_nodes < desired):
+    if last is None or (record is not None and record.followed_nodes < desired_nodes):
         return 0.0
     since = parse_untrusted_timestamp(last.at) + (last.seconds_lost or 0.0)
     history = () if previous.restarts is None else previous.restarts.history
@@ -122,7 +122,7 @@ def find_growth_time(elastic: Elastic, previous: Status, desired: int) -> float:
     return since + max(first, min(seconds, MAX_GROW_SECONDS))
 
 
-def compute_followed_nodes(previous: Status, facts: JobFacts, desired: int, *, starts_ranks: bool) -> int:
+def compute_followed_nodes(previous: Status, facts: JobFacts, desired_nodes: int, *, starts_ranks: bool) -> int:
     """Return the new `status.elastic.followedNodes`: the last spec.nodes for which muster has started an attempt.
 
     `starts_ranks` is whether the attempt starts now.
@@ -130,9 +130,9 @@ def compute_followed_nodes(previous: Status, facts: JobFacts, desired: int, *, s
     before, last = previous.elastic, previous.last_restart
     # A restart that changes the number of nodes uses the current `spec.nodes`.
     has_followed = starts_ranks and last is not None and last.reason == RESIZED
-    if before is None or len(facts.nodes) >= desired or has_followed:
-        return desired
-    return min(before.followed_nodes, desired)
+    if before is None or len(facts.nodes) >= desired_nodes or has_followed:
+        return desired_nodes
+    return min(before.followed_nodes, desired_nodes)
 
 
 def _add_members(
@@ -148,19 +148,19 @@ def _add_members(
     return (*members, *unready[:missing])
 
 
-def _limit_members(members: Sequence[int], ready: set[int], count: int) -> tuple[int, ...]:
+def _limit_members(members: Sequence[int], ready_nodes: set[int], count: int) -> tuple[int, ...]:
     """Return at most `count` members. Drop members that are not ready first, and then the members with high ranks."""
-    by_priority = sorted(range(len(members)), key=lambda rank: (members[rank] not in ready, rank))
+    by_priority = sorted(range(len(members)), key=lambda rank: (members[rank] not in ready_nodes, rank))
     return tuple(members[rank] for rank in sorted(by_priority[:count]))
 
 
 def _find_joining_nodes(facts: JobFacts, count: int, now: float) -> tuple[NodeFacts, ...]:
     """Return the nodes that can join now; () while others are scheduled and still starting."""
     others = [node for node in facts.non_members if not will_end(node)]
-    ready = [node for node in others if node.is_ready and not facts.is_silent(node, now)]
-    if len(ready) < count and any(_is_starting(node) for node in others):
+    ready_nodes = [node for node in others if node.is_ready and not facts.is_silent(node, now)]
+    if len(ready_nodes) < count and any(_is_starting(node) for node in others):
         return ()
-    return tuple(ready[:count])
+    return tuple(ready_nodes[:count])
 
 
 def _is_starting(node: NodeFacts) -> bool:

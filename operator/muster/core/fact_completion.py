@@ -135,11 +135,11 @@ def complete_facts(job: Job, previous: Status, facts: JobFacts, now: float) -> J
     return replace(facts, nodes=add_old_pod_problem(job, previous, facts.nodes))
 
 
-def _complete_changing_members(context: CompletionContext, recorded: tuple[int, ...] | None) -> JobFacts:
+def _complete_changing_members(context: CompletionContext, recorded_members: tuple[int, ...] | None) -> JobFacts:
     """Return the facts of a job whose attempts may have different members; `recorded` are the running members."""
-    ranks = {} if recorded is None else {node: rank for rank, node in enumerate(recorded)}
+    ranks = {} if recorded_members is None else {node: rank for rank, node in enumerate(recorded_members)}
     # A node that is not a member waits for the next attempt.
-    waiting = context if recorded is None else replace(context, has_started=False, attempt=context.attempt + 1)
+    waiting = context if recorded_members is None else replace(context, has_started=False, attempt=context.attempt + 1)
     nodes = tuple(
         _apply_steps(replace(node, attempt_rank=ranks[node.node]), context)
         if node.node in ranks
@@ -147,7 +147,11 @@ def _complete_changing_members(context: CompletionContext, recorded: tuple[int, 
         for node in context.observed_facts.nodes
     )
     facts = replace(context.observed_facts, nodes=nodes)
-    members = choose_next_members(context.job, context.previous, facts, context.now) if recorded is None else recorded
+    members = (
+        choose_next_members(context.job, context.previous, facts, context.now)
+        if recorded_members is None
+        else recorded_members
+    )
     facts = split_members(facts, members, context.job.spec.nodes)
     return replace(
         facts,
@@ -158,15 +162,15 @@ def _complete_changing_members(context: CompletionContext, recorded: tuple[int, 
     )
 
 
-def _keep_end_command(node: NodeFacts, observed: NodeFacts, context: CompletionContext) -> NodeFacts:
+def _keep_end_command(node: NodeFacts, observed_node: NodeFacts, context: CompletionContext) -> NodeFacts:
     """Keep the command with which muster has told a waiting node to end. Otherwise muster would send it again."""
-    command = observed.command
+    command = observed_node.command
     is_running = node.process.state is ProcessState.RUNNING
-    if node.command is not None or command is None or not (is_running and observed.has_end_command):
+    if node.command is not None or command is None or not (is_running and observed_node.has_end_command):
         return node
     if command.attempt < context.attempt:
         return node
-    return replace(node, command=command, command_sent_at=observed.command_sent_at)
+    return replace(node, command=command, command_sent_at=observed_node.command_sent_at)
 
 
 def _find_conflicting_nodes(context: CompletionContext, facts: JobFacts) -> Iterator[int]:

@@ -152,9 +152,9 @@ def _find_blocked_collective(ranks: list[HungRank]) -> BlockedCollective | None:
     return find_blocked_collective({rank.rank: rank.collectives for rank in ranks})
 
 
-def _sort_by_suspicion(ranks: list[HungRank], blocked: BlockedCollective | None) -> tuple[HungRank, ...]:
+def _sort_by_suspicion(ranks: list[HungRank], blocked_collective: BlockedCollective | None) -> tuple[HungRank, ...]:
     """Sort by suspicion: first the ranks that others wait for in a collective, then the ranks with rare activities."""
-    missing = frozenset(() if blocked is None else blocked.missing_ranks)
+    missing = frozenset(() if blocked_collective is None else blocked_collective.missing_ranks)
     activities = Counter(rank.activity for rank in ranks)
     return tuple(
         sorted(
@@ -173,12 +173,12 @@ def _make_recorded_failure(job: Job, facts: JobFacts, record: HangRecord, timeou
     return _make_failure(replace(suspect, step=record.step), timeout, _find_blocked_collective(reported))
 
 
-def _make_failure(rank: HungRank, timeout: float, blocked: BlockedCollective | None) -> Failure:
+def _make_failure(rank: HungRank, timeout: float, blocked_collective: BlockedCollective | None) -> Failure:
     # Round to milliseconds, as in the status, so that a recorded failure has the same time.
     at = round(rank.since, 3) + timeout
     lines = [f"it completed no step for {timeout:.0f} s"]
-    if blocked is not None and rank.rank in blocked.missing_ranks:
-        lines.append(_describe_missing_rank(rank, blocked))
+    if blocked_collective is not None and rank.rank in blocked_collective.missing_ranks:
+        lines.append(_describe_missing_rank(rank, blocked_collective))
     end = End(
         EndKind.RANK,
         rank.node.node,
@@ -193,7 +193,8 @@ def _make_failure(rank: HungRank, timeout: float, blocked: BlockedCollective | N
     return Failure(at, (end,))
 
 
-def _describe_missing_rank(rank: HungRank, blocked: BlockedCollective) -> str:
-    count = len(blocked.waiting_ranks)
-    others = f"{count} other ranks had" if count > 1 else f"rank {blocked.waiting_ranks[0]} had"
-    return f"it had not entered {blocked.text}, but {others}; its last collective was {rank.collectives[0].text}"
+def _describe_missing_rank(rank: HungRank, blocked_collective: BlockedCollective) -> str:
+    count = len(blocked_collective.waiting_ranks)
+    others = f"{count} other ranks had" if count > 1 else f"rank {blocked_collective.waiting_ranks[0]} had"
+    last_collective = rank.collectives[0].text
+    return f"it had not entered {blocked_collective.text}, but {others}; its last collective was {last_collective}"

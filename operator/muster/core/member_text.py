@@ -22,10 +22,10 @@ def find_replaced_members(before: str | None, after: str | None) -> tuple[tuple[
     return tuple((new, old) for old, new in zip(last, following, strict=True) if new != old)
 
 
-def describe_replaced_members(replaced: Sequence[tuple[int, int]]) -> str:
+def describe_replaced_members(replacements: Sequence[tuple[int, int]]) -> str:
     """Describe which node replaces which other node: `node 4 for node 1, node 5 for node 2 and 3 more`."""
-    listed = ", ".join(f"node {new} for node {old}" for new, old in replaced[:MAX_LISTED_NODES])
-    more = len(replaced) - MAX_LISTED_NODES
+    listed = ", ".join(f"node {new} for node {old}" for new, old in replacements[:MAX_LISTED_NODES])
+    more = len(replacements) - MAX_LISTED_NODES
     return f"{listed} and {more} more" if more > 0 else listed
 
 

@@ -38,14 +38,17 @@ def choose_next_members(job: Job, previous: Status, facts: JobFacts, now: float)
     return replace_unusable_members(previous, members, facts.nodes) if job.spec.spares else members
 
 
-def split_members(facts: JobFacts, members: Sequence[int], desired: int) -> JobFacts:
-    """Return the facts with the members in `nodes` and the other nodes in `non_members`. `desired` is `spec.nodes`."""
+def split_members(facts: JobFacts, members: Sequence[int], desired_nodes: int) -> JobFacts:
+    """Return the facts with the members in `nodes` and the other nodes in `non_members`.
+
+    `desired_nodes` is `spec.nodes`.
+    """
     ranks = {node: rank for rank, node in enumerate(members)}
     return replace(
         facts,
         nodes=tuple(replace(facts.nodes[node], attempt_rank=rank) for node, rank in ranks.items()),
         non_members=tuple(node for node in facts.nodes if node.node not in ranks),
-        desired_nodes=desired,
+        desired_nodes=desired_nodes,
     )
 
 

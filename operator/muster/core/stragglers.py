@@ -67,19 +67,21 @@ def find_stragglers(
     job: Job, facts: JobFacts, record: StragglerRecord | None, attempt: int, now: float
 ) -> Stragglers | None:
     """Return the stragglers of `attempt`; None if there are none. `record` is the one in the last status."""
-    measured = tuple(_find_measured_ranks(facts, attempt, now))
+    measured_ranks = tuple(_find_measured_ranks(facts, attempt, now))
     # A median of few ranks is not reliable, and some ranks have no measurement right after the start.
-    if len(measured) < 2 or len(measured) * 2 < compute_world_size(job):  # noqa: PLR2004 - a rank and another one
+    if len(measured_ranks) < 2 or len(measured_ranks) * 2 < compute_world_size(job):  # noqa: PLR2004 - a rank and another one
         return None
-    median = median_low(rank.busy_seconds for rank in measured)
+    median = median_low(rank.busy_seconds for rank in measured_ranks)
     known_ranks = frozenset(_read_ranks(record)) if record is not None and record.attempt == attempt else frozenset()
-    slow = [
-        rank for rank in measured if _is_slow(rank, median, END_FACTOR if rank.rank in known_ranks else SLOW_FACTOR)
+    slow_ranks = [
+        rank
+        for rank in measured_ranks
+        if _is_slow(rank, median, END_FACTOR if rank.rank in known_ranks else SLOW_FACTOR)
     ]
-    if not slow:
+    if not slow_ranks:
         return None
-    slow.sort(key=lambda rank: (-rank.busy_seconds, rank.rank))
-    stragglers = Stragglers(tuple(slow), tuple(_find_slow_nodes(measured, slow)), median, now)
+    slow_ranks.sort(key=lambda rank: (-rank.busy_seconds, rank.rank))
+    stragglers = Stragglers(tuple(slow_ranks), tuple(_find_slow_nodes(measured_ranks, slow_ranks)), median, now)
     return stragglers if record is None or record.attempt != attempt else _keep_recorded_values(stragglers, record)
 
 
@@ -139,11 +141,11 @@ def _is_slow(rank: Straggler, median: float, factor: float) -> bool:
     return rank.busy_seconds >= factor * median and rank.busy_seconds - median >= MIN_EXCESS_SECONDS
 
 
-def _find_slow_nodes(measured: Sequence[Straggler], slow: Sequence[Straggler]) -> Iterator[NodeFacts]:
+def _find_slow_nodes(measured_ranks: Sequence[Straggler], slow_ranks: Sequence[Straggler]) -> Iterator[NodeFacts]:
     """Return the nodes whose measured ranks are all slow."""
-    slow_ranks = {rank.rank for rank in slow}
-    fast_nodes = {rank.node.node for rank in measured if rank.rank not in slow_ranks}
-    nodes = {rank.node.node: rank.node for rank in measured if rank.node.node not in fast_nodes}
+    slow_numbers = {rank.rank for rank in slow_ranks}
+    fast_nodes = {rank.node.node for rank in measured_ranks if rank.rank not in slow_numbers}
+    nodes = {rank.node.node: rank.node for rank in measured_ranks if rank.node.node not in fast_nodes}
     return iter(nodes.values())
 
 

@@ -58,13 +58,13 @@ def read_archive(archive: BinaryIO, field: str) -> dict[str, SourceFile]:
 class _LimitedReader:
     """Limits the unpacked data of an archive, because tarfile reads a name of any length into memory."""
 
-    def __init__(self, unpacked: gzip.GzipFile, field: str) -> None:
-        self._unpacked = unpacked
+    def __init__(self, unpacked_file: gzip.GzipFile, field: str) -> None:
+        self._unpacked_file = unpacked_file
         self._field = field
         self._size = 0
 
     def read(self, size: int) -> bytes:
-        data = self._unpacked.read(size)
+        data = self._unpacked_file.read(size)
         self._size += len(data)
         check_bytes(self._size - _MAX_HEADER_BYTES, self._field)
         return data

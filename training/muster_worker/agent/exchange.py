@@ -81,21 +81,21 @@ class Reporter:
     def __init__(self, client: CollectorClient, inbox: Inbox) -> None:
         self._client = client
         self._inbox = inbox
-        self._newest: Optional[Snapshot] = None
+        self._newest_snapshot: Optional[Snapshot] = None
         self._condition = threading.Condition()
         threading.Thread(target=self._run, name="reports", daemon=True).start()
 
     def submit(self, snapshot: Snapshot) -> None:
         """Set the snapshot to send next."""
         with self._condition:
-            self._newest = snapshot
+            self._newest_snapshot = snapshot
             self._condition.notify()
 
     def _run(self) -> None:
         sequence = 0
         while True:
             with self._condition:
-                self._condition.wait_for(lambda: self._newest is not None)
+                self._condition.wait_for(lambda: self._newest_snapshot is not None)
             failures = 0
             while True:
                 sequence += 1
@@ -109,15 +109,15 @@ class Reporter:
 
     def _take_newest(self) -> Snapshot:
         with self._condition:
-            snapshot, self._newest = self._newest, None
+            snapshot, self._newest_snapshot = self._newest_snapshot, None
         if snapshot is None:
             raise AssertionError("only this thread takes snapshots")
         return snapshot
 
     def _put_back(self, snapshot: Snapshot) -> None:
         with self._condition:
-            if self._newest is None:
-                self._newest = snapshot
+            if self._newest_snapshot is None:
+                self._newest_snapshot = snapshot
 
     def _send(self, snapshot: Snapshot, sequence: int, failures: int) -> Optional[float]:
         try:

@@ -36,7 +36,7 @@ class SyncRequest:
         self._retry_at: Optional[float] = now
         self._lost_since = now
         self._socket: Optional[socket.socket] = None
-        self._received = b""
+        self._received_bytes = b""
         self.is_answered = False
         self.problem: Optional[AgentProblem] = None
 
@@ -62,7 +62,7 @@ class SyncRequest:
         except OSError:
             connection.close()
             return
-        self._socket, self._retry_at, self._received = connection, None, b""
+        self._socket, self._retry_at, self._received_bytes = connection, None, b""
         self._selector.register(connection, selectors.EVENT_READ, self._receive)
 
     def close(self) -> None:
@@ -81,12 +81,12 @@ class SyncRequest:
             return []
         except OSError:
             data = b""
-        self._received += data
-        if data and b"\n" not in self._received and len(self._received) <= _MAX_ANSWER_BYTES:
+        self._received_bytes += data
+        if data and b"\n" not in self._received_bytes and len(self._received_bytes) <= _MAX_ANSWER_BYTES:
             return []
         self.close()
         try:
-            self._complete(_read_problem(self._received))
+            self._complete(_read_problem(self._received_bytes))
         except ValueError:
             # The sync container failed before it answered. Send the request again; repeating it is safe.
             self._lost_since = self._retry_at = time.monotonic()

@@ -87,16 +87,16 @@ def _find_implementation(context: NodeContext, environment: Mapping[str, str]) -
     return _detect_implementation(context.plan.command[0] if is_user_mpirun(context.plan) else PROGRAM, environment)
 
 
-def _check_implementation(expected: str, environment: Mapping[str, str]) -> None:
+def _check_implementation(expected_implementation: str, environment: Mapping[str, str]) -> None:
     """Raise `ValueError` if the options of the image's mpirun differ from those of the expected implementation."""
     program = _find_program(PROGRAM, environment)
     try:
         result = parse_implementation(_read_version(program, environment))
     except ValueError:
         return  # trust the job if mpirun doesn't print its version
-    if result is not None and not has_same_options(result, expected):
+    if result is not None and not has_same_options(result, expected_implementation):
         raise ValueError(
-            f"spec.launcher.mpi.implementation is {expected}, but {program} is {result}:"
+            f"spec.launcher.mpi.implementation is {expected_implementation}, but {program} is {result}:"
             f" set {result} or Auto, or put the other one first on PATH in spec.env"
         )
 

@@ -141,13 +141,13 @@ def measure(assignment: Assignment, target: Peer, deadline: float) -> Measuremen
         return Measurement(_compute_mbps(count), round(round_trip * 1e6, 1))
 
 
-def _connect(own: Peer, target: Peer, deadline: float) -> socket.socket:
+def _connect(own_peer: Peer, target: Peer, deadline: float) -> socket.socket:
     while True:
         remaining = deadline - time.monotonic()
         connection = socket.socket(_find_address_family(target.address), socket.SOCK_STREAM)
         try:
             connection.settimeout(max(0.01, min(CONNECT_SECONDS, remaining)))
-            connection.bind((own.address, 0))
+            connection.bind((own_peer.address, 0))
             connection.connect((target.address, target.check_port or 0))
         except OSError:
             connection.close()

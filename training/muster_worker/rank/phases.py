@@ -48,21 +48,21 @@ class _Phases:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._lock = _thread.allocate_lock()
-        self._current: List[Phase] = []
+        self._current_phase: List[Phase] = []
 
     def enter(self, phase: Phase) -> None:
         with self._lock:
-            self._current.append(phase)
+            self._current_phase.append(phase)
             self._write()
 
     def leave(self, phase: Phase) -> None:
         with self._lock:
-            self._current = [entry for entry in self._current if entry is not phase]
+            self._current_phase = [entry for entry in self._current_phase if entry is not phase]
             self._write()
 
     def _write(self) -> None:
-        if self._current:
-            self._writer.write_phase(self._current[-1].name.encode("ascii"), self._current[-1].ends_at)
+        if self._current_phase:
+            self._writer.write_phase(self._current_phase[-1].name.encode("ascii"), self._current_phase[-1].ends_at)
         else:
             self._writer.end_phase(monotonic())
 

@@ -17,26 +17,26 @@ class LineSplitter:
     def __init__(self) -> None:
         self.overwritten = b""
         """The last text that the newest data has overwritten, such as the previous state of a progress bar."""
-        self._pending = b""
+        self._pending_bytes = b""
 
     def feed(self, data: bytes) -> bytes:
         """Add data. Returns the lines that it completes, each with its newline."""
         end_of_lines = data.rfind(b"\n") + 1
         if end_of_lines:
-            complete_lines, self._pending = self._pending + data[:end_of_lines], data[end_of_lines:]
+            complete_lines, self._pending_bytes = self._pending_bytes + data[:end_of_lines], data[end_of_lines:]
         else:
-            complete_lines, self._pending = b"", self._pending + data
+            complete_lines, self._pending_bytes = b"", self._pending_bytes + data
         self.overwritten = b""
-        if b"\r" in self._pending:
-            self.overwritten, self._pending = _split_overwritten(self._pending)
+        if b"\r" in self._pending_bytes:
+            self.overwritten, self._pending_bytes = _split_overwritten(self._pending_bytes)
         chunks = b""
-        if len(self._pending) > MAX_PENDING:
-            chunks, self._pending = _split_long(self._pending)
+        if len(self._pending_bytes) > MAX_PENDING:
+            chunks, self._pending_bytes = _split_long(self._pending_bytes)
         return clean_lines(complete_lines + chunks)
 
     def end(self) -> bytes:
         """Return the incomplete last line when the stream ends; empty if the last line is complete."""
-        incomplete_line, self._pending = self._pending, b""
+        incomplete_line, self._pending_bytes = self._pending_bytes, b""
         return clean_lines(incomplete_line + b"\n") if incomplete_line else b""
 
 
@@ -63,22 +63,22 @@ def _remove_overwritten(line: bytes) -> bytes:
     return line[line.rfind(b"\r") + 1 :]
 
 
-def _split_overwritten(pending: bytes) -> Tuple[bytes, bytes]:
+def _split_overwritten(pending_bytes: bytes) -> Tuple[bytes, bytes]:
     # A terminal shows the text before a final \r until the program writes more.
-    end_of_lines = pending.rstrip(b"\r").rfind(b"\r") + 1
-    return _remove_overwritten(pending[:end_of_lines]), pending[end_of_lines:]
+    end_of_lines = pending_bytes.rstrip(b"\r").rfind(b"\r") + 1
+    return _remove_overwritten(pending_bytes[:end_of_lines]), pending_bytes[end_of_lines:]
 
 
-def _split_long(pending: bytes) -> Tuple[bytes, bytes]:
+def _split_long(pending_bytes: bytes) -> Tuple[bytes, bytes]:
     chunks = []
     start = 0
-    while len(pending) - start > MAX_PENDING:
+    while len(pending_bytes) - start > MAX_PENDING:
         end = start + MAX_PENDING
         # Don't split a character: it has at most three continuation bytes.
         for _ in range(3):
-            if pending[end] & 0xC0 != _CONTINUATION:
+            if pending_bytes[end] & 0xC0 != _CONTINUATION:
                 break
             end -= 1
-        chunks.append(pending[start:end])
+        chunks.append(pending_bytes[start:end])
         start = end
-    return b"\n".join(chunks) + b"\n", pending[start:]
+    return b"\n".join(chunks) + b"\n", pending_bytes[start:]

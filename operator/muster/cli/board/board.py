@@ -113,7 +113,7 @@ def _draw_header(view: View) -> Text:
     header.append(view.name, style="bold")
     header.append("  ")
     header.append(status.phase, style=_COLOURS.get(status.phase, ""))
-    parts = [format_elapsed(view.elapsed)]
+    parts = [format_elapsed(view.elapsed_seconds)]
     if status.ranks is not None and status.completion_time is None:
         # after the end of the job, no rank runs
         parts.append(f"ranks {status.ranks.ready}")

@@ -22,12 +22,12 @@ _RANGE = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
 
 @dataclass(frozen=True)
 class View:
-    """The state of the job `name` at one time. `elapsed` is in seconds; `last_lines` has each rank's last line."""
+    """The state of the job `name` at one time. `last_lines` has each rank's last line."""
 
     name: str
     procs_per_node: int
     status: Status
-    elapsed: float
+    elapsed_seconds: float
     facts: JobFacts | None = None
     last_lines: Mapping[int, str] = field(default_factory=dict)
     notice: str = ""

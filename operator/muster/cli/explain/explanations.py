@@ -73,7 +73,7 @@ def _explain_instance_type(job: Job, user_patches: tuple[PodPatch, ...]) -> list
 def _explain_pod(patches: PodPatches, patches_without_template: PodPatches) -> list[Explanation]:
     final = flatten_settings(merge_patches(patches.all))
     result: dict[str, Explanation] = {}  # several folders may share a volume
-    for patch in (*patches.defaults, *patches.fixed):
+    for patch in (*patches.defaults, *patches.fixed_patches):
         for setting, value in flatten_settings(patch.fields).items():
             result.setdefault(setting, _explain_setting(setting, value, final, patch, patches.user_patches))
     for patch in patches_without_template.defaults:

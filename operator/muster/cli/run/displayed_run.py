@@ -115,7 +115,7 @@ class DisplayedRun:
             name=self.job.metadata.name,
             procs_per_node=get_procs_per_node(self.job),
             status=self._result.status,
-            elapsed=elapsed,
+            elapsed_seconds=elapsed,
             facts=self._result.facts,
             last_lines=self._last_lines,
             notice=self._notice,

@@ -26,12 +26,12 @@ class StopSignals:
     """Handles signals, and passes a request for each signal to `on_stop`."""
 
     on_stop: Callable[[StopRequest], None]
-    _received: list[signal.Signals] = field(default_factory=list)
+    _received_signals: list[signal.Signals] = field(default_factory=list)
 
     @property
     def exit_code(self) -> int | None:
         """128 plus the number of the first signal, as in shells; None if no signal arrived."""
-        return 128 + self._received[0] if self._received else None
+        return 128 + self._received_signals[0] if self._received_signals else None
 
     def install_handlers(self, loop: asyncio.AbstractEventLoop) -> None:
         """Handle the signals while the loop runs."""
@@ -39,6 +39,6 @@ class StopSignals:
             loop.add_signal_handler(number, self._handle, number)
 
     def _handle(self, number: signal.Signals) -> None:
-        self._received.append(number)
-        is_repeated = len(self._received) > 1
+        self._received_signals.append(number)
+        is_repeated = len(self._received_signals) > 1
         self.on_stop(StopRequest(_NAMES[number], 0.0 if is_repeated else GRACE_SECONDS))

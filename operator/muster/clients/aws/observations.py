@@ -128,10 +128,10 @@ class Observations:
         job.observation = Observation(is_missing=True)
         return True
 
-    def describe_unlisted(self, listed: frozenset[str]) -> None:
+    def describe_unlisted(self, listed_names: frozenset[str]) -> None:
         """Request descriptions of the watched jobs that a complete listing lacks."""
         for name in self._jobs:
-            if name not in listed:
+            if name not in listed_names:
                 self.request_description(name)
 
     def request_description(self, name: str) -> None:

@@ -61,32 +61,32 @@ def read_lease(lease: Object) -> LeaseRecord:
     )
 
 
-def choose_next_step(current: LeaseRecord | None, observed_at: float, now: float, identity: str) -> Step:
-    """Return the next step of a candidate, which first observed `current` at `observed_at`.
+def choose_next_step(record: LeaseRecord | None, observed_at: float, now: float, identity: str) -> Step:
+    """Return the next step of a candidate, which first observed `record` at `observed_at`.
 
     Both times are of this process' clock, because the clocks of other machines may be wrong.
     """
-    if current is None:
+    if record is None:
         return Step.CREATE
     # The holder released the Lease, or this process acquired it and got no response.
-    if current.holder in ("", identity):
+    if record.holder in ("", identity):
         return Step.TAKE
-    return Step.TAKE if now >= observed_at + current.seconds else Step.WAIT
+    return Step.TAKE if now >= observed_at + record.seconds else Step.WAIT
 
 
-def compute_next_leader_term(current: LeaseRecord | None, highest: int, now: float) -> int:
-    """Return the term for acquiring the Lease at `now` (Unix seconds); `highest` is the highest observed term.
+def compute_next_leader_term(record: LeaseRecord | None, highest_term: int, now: float) -> int:
+    """Return the term for acquiring the Lease at `now` (Unix seconds); `highest_term` is the highest observed term.
 
     Agents refuse commands of a lower term, so terms must increase even if the Lease is deleted. So a new Lease starts
     with the number of seconds since 2025. This is higher than all earlier terms if the leader changes less than once a
     second. It fits into 32 bits until 2093.
     """
-    transitions = current.transitions if current is not None else None
+    transitions = record.transitions if record is not None else None
     next_term = max(0, int(now - _TERM_EPOCH)) if transitions is None else transitions + 1
-    return max(next_term, highest + 1)
+    return max(next_term, highest_term + 1)
 
 
-def make_acquired_lease(current: LeaseRecord | None, name: str, identity: str, leader_term: int, now: float) -> Object:
+def make_acquired_lease(record: LeaseRecord | None, name: str, identity: str, leader_term: int, now: float) -> Object:
     """Return the Lease with `identity` as its holder from `now` (Unix seconds)."""
     time = _format_time(now)
     lease: Object = {"apiVersion": LEASES.api_version, "kind": LEASES.name, "metadata": {"name": name}}
@@ -97,19 +97,17 @@ def make_acquired_lease(current: LeaseRecord | None, name: str, identity: str, l
         "renewTime": time,
         "leaseTransitions": leader_term,
     }
-    return _update_spec(current.lease if current is not None else lease, spec)
+    return _update_spec(record.lease if record is not None else lease, spec)
 
 
-def make_renewed_lease(current: LeaseRecord, now: float) -> Object:
+def make_renewed_lease(record: LeaseRecord, now: float) -> Object:
     """Return the renewed Lease."""
-    return _update_spec(current.lease, {"renewTime": _format_time(now)})
+    return _update_spec(record.lease, {"renewTime": _format_time(now)})
 
 
-def make_released_lease(current: LeaseRecord, now: float) -> Object:
+def make_released_lease(record: LeaseRecord, now: float) -> Object:
     """Return the released Lease, which another process can acquire at once. It keeps `leaseTransitions`."""
-    return _update_spec(
-        current.lease, {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _format_time(now)}
-    )
+    return _update_spec(record.lease, {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _format_time(now)})
 
 
 def _update_spec(lease: Object, changes: dict[str, JSON]) -> Object:

@@ -194,15 +194,15 @@ class Session:
         verb = find_verb(request.method, request.path, request.query)
         self.request_counter.count(verb, find_resource(request.path), status)
 
-    async def _renew_access(self, used: ClusterAccess, refusal_error: ApiError) -> ClusterAccess:
+    async def _renew_access(self, used_access: ClusterAccess, refusal_error: ApiError) -> ClusterAccess:
         async with self._renewal_lock:
-            if self._access is used:
+            if self._access is used_access:
                 try:
                     self._access = await find_cluster(self._kubeconfig)
                 except NoCluster as no_cluster:
                     raise refusal_error from no_cluster
                 # Streams may still use the old connections.
-                self._outdated.append(used)
+                self._outdated.append(used_access)
             return self._access
 
     def _make_no_response_error(self, request: Request, reason: str) -> ApiError:

@@ -23,26 +23,26 @@ class SkippedLog:
     """Logs skipped objects. `clock` returns seconds."""
 
     clock: Callable[[], float]
-    _logged: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    _logged_keys: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _window_start: float = float("-inf")
     _lines: int = 0
-    _unlogged: int = 0
+    _unlogged_count: int = 0
 
     def log(self, name: str, uid: str, reason: str) -> None:
         """Log a skipped object with its name, as in kubectl. `uid` is "" if unknown."""
         key = uid or reason
-        if key in self._logged:
+        if key in self._logged_keys:
             return
-        self._logged[key] = None
-        if len(self._logged) > MAX_REMEMBERED:
-            self._logged.popitem(last=False)
+        self._logged_keys[key] = None
+        if len(self._logged_keys) > MAX_REMEMBERED:
+            self._logged_keys.popitem(last=False)
         now = self.clock()
         if now - self._window_start >= WINDOW_SECONDS:
-            if self._unlogged:
-                _log.warning("muster skipped %d more objects that it can't parse", self._unlogged)
-            self._window_start, self._lines, self._unlogged = now, 0, 0
+            if self._unlogged_count:
+                _log.warning("muster skipped %d more objects that it can't parse", self._unlogged_count)
+            self._window_start, self._lines, self._unlogged_count = now, 0, 0
         if self._lines >= MAX_LINES:
-            self._unlogged += 1
+            self._unlogged_count += 1
             return
         self._lines += 1
         _log.warning("muster skips %s: %s", name, reason)

@@ -39,10 +39,10 @@ class CpuShare:
     saved_seconds: float = BURST_SECONDS
     updated_at: float | None = None
 
-    def get_delay(self, used: float, now: float) -> float:
-        """Return the seconds until the next reconcile, after one that used `used` seconds and ended at `now`."""
+    def get_delay(self, used_seconds: float, now: float) -> float:
+        """Return the seconds until the next reconcile, after one that took `used_seconds` and ended at `now`."""
         earned_seconds = 0.0 if self.updated_at is None else max(0.0, now - self.updated_at) * CORE_FRACTION
-        self.saved_seconds = min(BURST_SECONDS, self.saved_seconds + earned_seconds) - used
+        self.saved_seconds = min(BURST_SECONDS, self.saved_seconds + earned_seconds) - used_seconds
         self.updated_at = now
         return max(0.0, -self.saved_seconds) / CORE_FRACTION
 

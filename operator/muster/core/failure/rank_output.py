@@ -146,8 +146,8 @@ def _strip_rank_prefix(line: str) -> str:
     return _RANK_PREFIX.sub("", sanitize_line(line, limit=2000))
 
 
-def _find_exception_index(cleaned: list[str]) -> int | None:
-    for index in range(len(cleaned) - 1, -1, -1):
-        if _EXCEPTION.match(cleaned[index]) and not _WARNING.match(cleaned[index]):
+def _find_exception_index(cleaned_lines: list[str]) -> int | None:
+    for index in range(len(cleaned_lines) - 1, -1, -1):
+        if _EXCEPTION.match(cleaned_lines[index]) and not _WARNING.match(cleaned_lines[index]):
             return index
     return None

@@ -29,9 +29,9 @@ def compute_retry_time(job_uid: str, request_failure: RequestFailure) -> float:
     return request_failure.at + _compute_backoff(job_uid, request_failure.tries, FIRST_SECONDS, MAX_SECONDS)
 
 
-def _compute_backoff(job_uid: str, tries: int, first: float, longest: float) -> float:
+def _compute_backoff(job_uid: str, tries: int, first: float, max_seconds: float) -> float:
     doubled = first * float(1 << min(tries - 1, _MAX_DOUBLINGS))
     # The jitter separates jobs that failed together. It is a hash, so every operator computes the same time.
     digest = hashlib.sha256(f"{job_uid}/{tries}".encode()).digest()[:_HASH_BYTES]
     share = int.from_bytes(digest, "big") / 2.0 ** (8 * _HASH_BYTES)
-    return min(doubled, longest) * (0.75 + share / 2)
+    return min(doubled, max_seconds) * (0.75 + share / 2)

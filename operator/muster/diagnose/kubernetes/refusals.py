@@ -95,8 +95,8 @@ def _split_at(text: str, marks: Sequence[str]) -> list[str] | None:
     return parts[1:]
 
 
-def _list_resource_names(requested: str) -> str:
-    return ", ".join(part.partition("=")[0] for part in requested.split(","))
+def _list_resource_names(requested_resources: str) -> str:
+    return ", ".join(part.partition("=")[0] for part in requested_resources.split(","))
 
 
 def _check_pod_security(error: ApiError, _: Job) -> Problem | None:

@@ -110,8 +110,8 @@ def find_missing_config(pod: PodView, warnings: tuple[PodWarning, ...]) -> Probl
     return None if missing is None else _build_missing_problem(missing, f"volume {_find_volume(message)} contains it")
 
 
-def _build_missing_problem(missing: str, use: str) -> Problem:
-    return Problem(CONFIG_MISSING, f"{missing}, and {use}: create it")
+def _build_missing_problem(sentence: str, use: str) -> Problem:
+    return Problem(CONFIG_MISSING, f"{sentence}, and {use}: create it")
 
 
 def _describe_missing_object(pod: PodView, message: str) -> str | None:

@@ -158,15 +158,15 @@ def _merge_reports(facts: RankFacts, rank_report: RankFacts) -> RankFacts:
     )
 
 
-def _copy_end(reported: RankFacts, facts: RankFacts) -> RankFacts:
+def _copy_end(reported_rank: RankFacts, facts: RankFacts) -> RankFacts:
     report = replace(
-        reported.report,
+        reported_rank.report,
         state=RankState.EXITED,
         exit_code=facts.report.exit_code,
         signal=facts.report.signal,
         last_lines=facts.report.last_lines,
     )
-    return replace(reported, report=report, ended_at=facts.ended_at)
+    return replace(reported_rank, report=report, ended_at=facts.ended_at)
 
 
 def _get_metric_name(metric: MetricFacts) -> str:

@@ -32,14 +32,14 @@ def read_object(part: Part, parse_options: ParseOptions) -> Object:
     whole = part.parse_whole(parse_options.whole_bytes) if parse_options.whole_bytes else None
     if isinstance(whole, dict) and isinstance(whole.get("metadata"), dict):
         return dict(_select_fields(whole, parse_options))
-    missing: dict[str, JSON] = {}
+    missing_parts: dict[str, JSON] = {}
     result: dict[str, JSON] = {}
     for name, member in part.iterate_members():
         if name == "metadata":
-            result[name] = _parse_metadata(member, parse_options, missing)
+            result[name] = _parse_metadata(member, parse_options, missing_parts)
         elif member.size <= _SHORT_BYTES or parse_options.parts is None or name in parse_options.parts:
-            _add_field(result, missing, (name, name), member, parse_options)
-    return {**result, MISSING_PARTS: missing} if missing else result
+            _add_field(result, missing_parts, (name, name), member, parse_options)
+    return {**result, MISSING_PARTS: missing_parts} if missing_parts else result
 
 
 def _select_fields(parsed_object: dict[str, JSON], parse_options: ParseOptions) -> Iterator[tuple[str, JSON]]:
@@ -73,13 +73,13 @@ def parse_json(text: bytes) -> JSON:
     return part.parse()
 
 
-def _parse_metadata(part: Part, parse_options: ParseOptions, missing: dict[str, JSON]) -> dict[str, JSON]:
+def _parse_metadata(part: Part, parse_options: ParseOptions, missing_parts: dict[str, JSON]) -> dict[str, JSON]:
     result: dict[str, JSON] = {}
     for name, member in part.iterate_members():
         if name == "annotations" and parse_options.annotations is not None:
             result[name] = _parse_annotations(member, parse_options.annotations)
         elif name != "managedFields" and (parse_options.metadata is None or name in parse_options.metadata):
-            _add_field(result, missing, (name, f"metadata.{name}"), member, parse_options)
+            _add_field(result, missing_parts, (name, f"metadata.{name}"), member, parse_options)
     return _drop_last_applied(result)
 
 
@@ -105,17 +105,21 @@ def _parse_annotations(part: Part, max_chars_by_name: Mapping[str, int]) -> dict
 
 
 def _add_field(
-    result: dict[str, JSON], missing: dict[str, JSON], names: tuple[str, str], part: Part, parse_options: ParseOptions
+    result: dict[str, JSON],
+    missing_parts: dict[str, JSON],
+    names: tuple[str, str],
+    part: Part,
+    parse_options: ParseOptions,
 ) -> None:
     name, path = names
     max_bytes = parse_options.max_bytes.get(path)
     if max_bytes is not None and part.size > max_bytes:
-        missing[path] = f"found {part.size} bytes, which are too many"
+        missing_parts[path] = f"found {part.size} bytes, which are too many"
         return
     try:
         result[name] = part.get_text().decode() if name in parse_options.text_fields else part.parse()
     except ValueError as problem:
-        missing[path] = str(problem)
+        missing_parts[path] = str(problem)
 
 
 def _parse_identity(part: Part) -> Iterator[tuple[str, JSON]]:

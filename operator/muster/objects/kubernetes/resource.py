@@ -119,11 +119,11 @@ def read_resource(source: Object, previous: Resource | None = None) -> Resource:
     )
 
 
-def _read_job(source: Object, missing: Mapping[str, str], status: Status) -> Job | InvalidResource:
-    if MISSING_MEMORY in missing:
-        return InvalidResource((FieldProblem("", missing[MISSING_MEMORY]),), reason=NO_ROOM)
-    if "spec" in missing:
-        return InvalidResource((FieldProblem("spec", f"{missing['spec']}. {_SPEC_REMEDY}"),))
+def _read_job(source: Object, missing_parts: Mapping[str, str], status: Status) -> Job | InvalidResource:
+    if MISSING_MEMORY in missing_parts:
+        return InvalidResource((FieldProblem("", missing_parts[MISSING_MEMORY]),), reason=NO_ROOM)
+    if "spec" in missing_parts:
+        return InvalidResource((FieldProblem("spec", f"{missing_parts['spec']}. {_SPEC_REMEDY}"),))
     rules = RULES_AFTER_START if status.was_ever_started else RULES
     try:
         return validate(Document({**source, "spec": dict(parse_part(source, "spec"))}, "the resource"), rules)
@@ -132,9 +132,9 @@ def _read_job(source: Object, missing: Mapping[str, str], status: Status) -> Job
         return invalid.with_traceback(None)
 
 
-def _list_missing_status_parts(missing: Mapping[str, str]) -> Iterator[FieldProblem]:
+def _list_missing_status_parts(missing_parts: Mapping[str, str]) -> Iterator[FieldProblem]:
     """Yield the problems of missing parts of the status."""
-    for path, reason in missing.items():
+    for path, reason in missing_parts.items():
         if path not in {"spec", MISSING_MEMORY}:
             yield FieldProblem(path, reason)
 

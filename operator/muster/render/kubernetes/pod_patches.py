@@ -27,15 +27,15 @@ from muster.render.kubernetes.user_patches import collect_user_patches
 
 @dataclass(frozen=True)
 class PodPatches:
-    """Patches in order of precedence: `user_patches` override `defaults`, and `fixed` overrides both."""
+    """Patches in order of precedence: `user_patches` override `defaults`, and `fixed_patches` overrides both."""
 
     defaults: tuple[PodPatch, ...]
     user_patches: tuple[PodPatch, ...]
-    fixed: tuple[PodPatch, ...]
+    fixed_patches: tuple[PodPatch, ...]
 
     @property
     def all(self) -> tuple[PodPatch, ...]:
-        return (*self.defaults, *self.user_patches, *self.fixed)
+        return (*self.defaults, *self.user_patches, *self.fixed_patches)
 
 
 def make_pod_patches(
@@ -67,7 +67,7 @@ def make_pod_patches(
             *_make_init_container_patches(job, node, merge_patches((*without_containers, *user_patches)), pod_settings),
         ),
         user_patches=user_patches,
-        fixed=(
+        fixed_patches=(
             *make_identity_patches(job, node, replacement, pod_settings),
             *make_agent_patches(job, node, replacement, user_fields, pod_settings),
             *storage.make_storage_volume_patches(job),

@@ -45,11 +45,11 @@ def _get_procs_per_node(job: Job, block: SageMaker) -> int:
     return _count_devices(get_rank_instance_type(block))
 
 
-def _get_toolkit_procs(distribution: Distribution, requested: int | None) -> int | None:
+def _get_toolkit_procs(distribution: Distribution, requested_procs: int | None) -> int | None:
     """Return the toolkit's number of ranks; None if it depends on devices (sagemaker-training 5.1.4, runner.py)."""
     mpi = distribution.mpi
-    if mpi is not None and mpi.enabled and (mpi.processes_per_host or requested):
-        return mpi.processes_per_host or requested
+    if mpi is not None and mpi.enabled and (mpi.processes_per_host or requested_procs):
+        return mpi.processes_per_host or requested_procs
     # These distributions start one process on each node, which uses all devices.
     if distribution.parameter_server is not None or distribution.multi_worker_mirrored is not None:
         return 1

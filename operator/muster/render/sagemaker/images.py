@@ -267,6 +267,6 @@ def _join(*parts: str) -> str:
     return "-".join(part for part in parts if part)
 
 
-def _make_unknown_value_error(field: FieldName, value: str, allowed: Iterable[str]) -> NoSuchImage:
+def _make_unknown_value_error(field: FieldName, value: str, allowed_values: Iterable[str]) -> NoSuchImage:
     start = f"{value!r}; AWS has no such image" if value else "none; AWS has several images"
-    return NoSuchImage(field, f"{start} for training: choose one of {', '.join(allowed)}")
+    return NoSuchImage(field, f"{start} for training: choose one of {', '.join(allowed_values)}")

@@ -54,7 +54,7 @@ class _Unpacker:
         self._objects = objects
         self._remaining_bytes = max_bytes
         self._names: dict[int, ObjectID] = {}
-        self._waiting: defaultdict[_Base, list[_PendingDelta]] = defaultdict(list)
+        self._waiting_deltas: defaultdict[_Base, list[_PendingDelta]] = defaultdict(list)
 
     def read_entry(self) -> None:
         """Store the next entry, either a whole object or a delta that `resolve` applies."""
@@ -72,7 +72,7 @@ class _Unpacker:
         else:
             raise ValueError("the pack has an entry of an unknown kind")
         delta = Delta(*self._objects.store(self._decompress(size)))
-        self._waiting[base].append(_PendingDelta(entry_offset, delta))
+        self._waiting_deltas[base].append(_PendingDelta(entry_offset, delta))
 
     def resolve(self) -> None:
         """Apply all deltas."""
@@ -82,7 +82,7 @@ class _Unpacker:
             base = self._objects.find(name)
             if base is None:
                 raise KeyError(name)
-            for delta in (*self._waiting.pop(offset, ()), *self._waiting.pop(name, ())):
+            for delta in (*self._waiting_deltas.pop(offset, ()), *self._waiting_deltas.pop(name, ())):
                 size = read_result_size(self._objects, delta.delta, base)
                 self._count_bytes(size)
                 pending.append(
@@ -91,7 +91,7 @@ class _Unpacker:
                         self._objects.add(base.kind, size, apply_delta(self._objects, delta.delta, base)),
                     )
                 )
-        if self._waiting:
+        if self._waiting_deltas:
             raise ValueError("the pack has a delta without its base")
 
     def _decompress(self, size: int) -> Iterator[bytes]:

@@ -25,8 +25,8 @@ def run_concurrently(steps: Iterable[Callable[[], None]]) -> None:
             raise
 
 
-def _wait_for_some(pending: set[Future[None]]) -> set[Future[None]]:
-    finished_futures, running_futures = wait(pending, return_when=FIRST_COMPLETED)
+def _wait_for_some(pending_futures: set[Future[None]]) -> set[Future[None]]:
+    finished_futures, running_futures = wait(pending_futures, return_when=FIRST_COMPLETED)
     for future in finished_futures:
         future.result()
     return running_futures
