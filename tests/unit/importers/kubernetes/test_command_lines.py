@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.importers.kubernetes.launch.shell_script import NotSimple, Word, find_script, split_script
+from muster.importers.kubernetes.launch.shell_script import NotSimple, Word, find_script, runs_file, split_script
 from muster.importers.kubernetes.launch.torchrun import UnknownOption, is_torchrun, parse_torchrun
 from muster.importers.kubernetes.references import expand, list_references, resolve_variable
 
@@ -59,6 +59,21 @@ def test_words_that_the_shell_replaces_are_marked(word: str, expands: bool) -> N
 def test_a_shells_script_is_found(words: list[str], script: str | None) -> None:
     line = find_script(words)
     assert (None if line is None else line.script) == script
+
+
+@pytest.mark.parametrize(
+    ("words", "is_file"),
+    [
+        (["./run.sh"], True),
+        (["bash", "-x", "run.sh", "a"], True),
+        (["sh", "-c", "cd /w && ./run.sh"], True),
+        (["sh", "-c", "bash run.sh"], True),
+        (["python", "a.py", "--hook", "b.sh"], False),
+        (["sh", "-c", "python a.py --hook b.sh"], False),
+    ],
+)
+def test_script_files_are_found(words: list[str], is_file: bool) -> None:  # noqa: FBT001 - a row's value
+    assert runs_file(words) is is_file
 
 
 def parse(*words: str) -> tuple[str, dict[str, str], list[str], list[str]]:

@@ -10,8 +10,16 @@ from dataclasses import dataclass
 from muster.api.document import JSON, quote
 from muster.api.validation.rules.mpi.rules import is_mpirun
 from muster.importers.kubernetes.launch.container_command import ContainerCommand, report_references
+from muster.importers.kubernetes.launch.procs import has_devices, is_device, resolve_procs
 from muster.importers.kubernetes.launch.script_launch import launch_script
-from muster.importers.kubernetes.launch.shell_script import NotSimple, ShellLine, Word, find_script, split_script
+from muster.importers.kubernetes.launch.shell_script import (
+    NotSimple,
+    ShellLine,
+    Word,
+    find_script,
+    runs_file,
+    split_script,
+)
 from muster.importers.kubernetes.launch.torchrun import TorchrunLine, UnknownOption, is_torchrun, parse_torchrun
 from muster.importers.kubernetes.launch.world import TorchrunWorld, World, read_options
 from muster.importers.kubernetes.references import resolve_variable
@@ -25,6 +33,9 @@ _REFUSED_PROGRAMS = {
     "tune": "muster can't read its options; run the recipe's script with torchrun",
 }
 _LAUNCHER_IN_SCRIPT = re.compile(r"(^|[\s;&|(/])(torchrun|accelerate\s+launch|torch\.distributed\.(run|launch))\s")
+
+_MPIRUN_IN_SCRIPT = re.compile(r"(^|[\s;&|(/])(mpirun|mpiexec)\s")
+_ONE_RANK = (None, 1, "1", "auto")
 
 
 @dataclass(frozen=True)
@@ -137,24 +148,24 @@ def launch_accelerate(command: ContainerCommand, world: World, report: Report) -
 
 def _launch_program(command: ContainerCommand, world: World, report: Report) -> Launch | None:
     """Start one rank in each pod, as a program that reads RANK and WORLD_SIZE expects."""
-    program = posixpath.basename(command.words[0])
-    script = find_script(command.words)
-    starts_mpi = is_mpirun(program) or (
-        script is not None and re.search(r"(^|[\s;&|(/])(mpirun|mpiexec)\s", script.script)
-    )
-    if starts_mpi:
+    if _starts_mpi(command):
         report.add(command.location, "found mpirun, which each pod would run; import an MPIJob, or use torchrun")
         return None
     if report_references(command.words, command, report):
         return None
-    value = world.procs.value
-    if value not in (None, 1, "1", "auto"):
+    if runs_file(command.words):
+        return _launch_script_file(command, world, report)
+    if world.procs.value not in _ONE_RANK:
         report.add(
             world.procs.location,
-            f"found {value}, but {quote(command.words[0])} runs once in each pod; start it with torchrun, or remove "
-            "the field",
+            f"found {world.procs.value}, but {quote(command.words[0])} runs once in each pod; start it with torchrun, "
+            "or remove the field",
         )
         return None
+    return _launch_direct(command, world, report)
+
+
+def _launch_direct(command: ContainerCommand, world: World, report: Report) -> Launch | None:
     if world.nodes > 1 and not (world.sets_ranks or command.environment.has_rendezvous):
         if not world.sets_torchrun:
             report.add(
@@ -169,3 +180,35 @@ def _launch_program(command: ContainerCommand, world: World, report: Report) -> 
             "WORLD_SIZE, MASTER_ADDR and MASTER_PORT",
         )
     return Launch({"direct": {}}, command.words, 1)
+
+
+def _launch_script_file(command: ContainerCommand, world: World, report: Report) -> Launch | None:
+    """Run a script file, which muster can't read: once on each node, or as a rank if the pods have one rank each."""
+    procs = resolve_procs(world.procs, world.resources, report) if world.sets_torchrun else 1
+    if procs is None:
+        return None
+    has_one_rank = procs == 1 or _has_one_device(world)
+    if has_one_rank and (world.sets_ranks or not world.sets_torchrun):
+        report.note(
+            command.location,
+            "muster can't see what the script starts; it runs as a rank, with RANK and WORLD_SIZE. If it runs torchrun "
+            "or accelerate, set launcher: {perNode: {}} in the imported job",
+        )
+        return _launch_direct(command, world, report)
+    report.note(
+        command.location,
+        "muster can't see what the script starts; it runs once on each node, and has to start the ranks with torchrun "
+        "or accelerate. If it is itself a rank, set launcher: {direct: {}} and procsPerNode: 1 in the imported job",
+    )
+    return Launch({"perNode": {}}, command.words, procs)
+
+
+def _has_one_device(world: World) -> bool:
+    return has_devices(world.resources) and all(
+        str(quantity) in ("0", "1") for name, quantity in world.resources.items() if is_device(name)
+    )
+
+
+def _starts_mpi(command: ContainerCommand) -> bool:
+    script = find_script(command.words)
+    return is_mpirun(command.words[0]) or (script is not None and _MPIRUN_IN_SCRIPT.search(script.script) is not None)

@@ -35,6 +35,11 @@ def has_devices(resources: Mapping[str, JSON]) -> bool:
     return any(name in _DEVICES and str(quantity) != "0" for name, quantity in resources.items())
 
 
+def is_device(name: str) -> bool:
+    """Whether procsPerNode: Auto counts this resource."""
+    return name in _DEVICES
+
+
 def resolve_procs(procs: Procs, resources: Mapping[str, JSON], report: Report) -> int | str | None:
     """Return the value of procsPerNode; None with a problem."""
     value = procs.value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ _RESERVED_WORDS = frozenset(
     {"if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "{", "}", "function"}
 )
 _OPERATORS = "|<>()"
+_FILE_IN_SCRIPT = re.compile(r"(^|[;&|(\n])\s*((exec|source|[.]|\S*sh)\s+)?[^\s;&|]+[.]sh\b")
 
 
 class NotSimple(Exception):
@@ -44,6 +46,16 @@ def find_script(words: Sequence[str]) -> ShellLine | None:
         if is_option and index + 1 == len(words) - 1:
             return ShellLine(words[index + 1], index + 1)
     return None
+
+
+def runs_file(words: Sequence[str]) -> bool:
+    """Whether a command runs a script file: run.sh, bash run.sh, or sh -c with such a command."""
+    line = find_script(words)
+    if line is not None:
+        return _FILE_IN_SCRIPT.search(line.script) is not None
+    is_shell = bool(words) and posixpath.basename(words[0]) in _SHELLS
+    files = [word for word in words[1:] if not word.startswith("-")] if is_shell else words
+    return bool(files) and files[0].endswith(".sh")
 
 
 def split_script(script: str) -> list[tuple[Word, ...]]:
