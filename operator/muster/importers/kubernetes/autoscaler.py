@@ -33,6 +33,9 @@ def add_autoscaler(
     """Add the autoscaler that scales the job between its limits."""
     for index, metric in enumerate(metrics):
         _check(metric, _METRIC_SPEC, location.child(index), report)
+    if limits[0] == limits[1]:
+        report.note(location, "without effect, because the minimum equals the maximum")
+        return
     namespace: dict[str, JSON] = {"namespace": draft.metadata.namespace} if draft.metadata.namespace else {}
     draft.others.append(
         {

@@ -162,7 +162,9 @@ def _write_elastic(draft: Draft, elastic: _Elastic, nodes: int) -> None:
         elastic.fields.report.add(
             elastic.fields.location, "found elasticPolicy, but the command isn't torchrun, which reads it; use torchrun"
         )
-    if (minimum, maximum) != (nodes, nodes):
+    if (minimum, maximum) == (nodes, nodes):
+        elastic.fields.report.note(elastic.fields.location, f"the minimum and the maximum are the {nodes} nodes")
+    else:
         draft.set("elastic", {"minNodes": minimum, "maxNodes": maximum}, elastic.fields.location)
         if draft.get("failurePolicy") is None:
             draft.set("failurePolicy", {"maxRestarts": 0}, elastic.fields.location)
