@@ -18,19 +18,21 @@ _OTHER_RUN_PREFIXES = ("OMPI_", "PMI_", "PMIX_", "SM_")
 
 
 @dataclass(frozen=True)
-class Inherited:
+class InheritedEnvironment:
     """The inherited `variables`, and the names of variables that were dropped because they belong to another run."""
 
     variables: Mapping[str, str]
     dropped_names: tuple[str, ...]
 
 
-def inherit(environment: Mapping[str, str]) -> Inherited:
+def inherit(environment: Mapping[str, str]) -> InheritedEnvironment:
     """Copy the user's environment without another run's variables, such as those of a SLURM job around this one."""
     # only the process that fetches the code gets the git token
     variables = {name: value for name, value in environment.items() if name != GIT_TOKEN_VARIABLE}
     dropped_names = tuple(sorted(name for name in variables if _is_of_other_run(name)))
-    return Inherited({name: value for name, value in variables.items() if name not in dropped_names}, dropped_names)
+    return InheritedEnvironment(
+        {name: value for name, value in variables.items() if name not in dropped_names}, dropped_names
+    )
 
 
 def _is_of_other_run(name: str) -> bool:

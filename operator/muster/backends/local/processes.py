@@ -42,7 +42,7 @@ class AgentStart:
 
 
 @dataclass
-class _Running:
+class _RunningAgent:
     replacement: int
     process: asyncio.subprocess.Process
     started_at: float
@@ -57,7 +57,7 @@ class AgentProcesses:
     clock: Clock
     on_line: OnLine
     on_change: OnChange
-    _running_agents: dict[int, _Running] = field(default_factory=dict)
+    _running_agents: dict[int, _RunningAgent] = field(default_factory=dict)
     _lifeline: tuple[int, int] = field(default_factory=os.pipe)
 
     async def start(self, start: AgentStart) -> None:
@@ -79,7 +79,7 @@ class AgentProcesses:
             pass_fds=(lifeline,),
             start_new_session=True,  # muster handles Ctrl-C, not the ranks
         )
-        running = _Running(start.replacement, process, self.clock())
+        running = _RunningAgent(start.replacement, process, self.clock())
         running.watcher = asyncio.create_task(self._watch(start, running), name=f"agent of node {start.node}")
         self._running_agents[start.node] = running
 
@@ -122,7 +122,7 @@ class AgentProcesses:
         for descriptor in self._lifeline:
             os.close(descriptor)
 
-    async def _watch(self, start: AgentStart, running_agent: _Running) -> None:
+    async def _watch(self, start: AgentStart, running_agent: _RunningAgent) -> None:
         output = asyncio.create_task(self._copy_output(start, running_agent))
         await running_agent.process.wait()
         # report the end only after the last output, which the status quotes
@@ -133,7 +133,7 @@ class AgentProcesses:
         running_agent.ended_at = self.clock()
         self.on_change()
 
-    async def _copy_output(self, start: AgentStart, running_agent: _Running) -> None:
+    async def _copy_output(self, start: AgentStart, running_agent: _RunningAgent) -> None:
         output, lines = running_agent.process.stdout, AgentLineReader()
         if output is None:
             raise AssertionError("started with its output as a pipe")
