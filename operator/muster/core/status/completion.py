@@ -61,7 +61,9 @@ def _find_current_completion(status_input: StatusInput) -> Completion | None:
     source = _find_slowest(with_total)
     if source is not None and source.facts is not None:
         return _estimate_from_steps(source, source.facts.report.total_steps, status_input)
-    return _estimate_from_steps(_find_slowest(views), status_input.job.spec.total_steps, status_input)
+    total = status_input.job.spec.total_steps
+    # A job may have 100,000 ranks: look for the slowest one only if its steps count.
+    return None if total is None else _estimate_from_steps(_find_slowest(views), total, status_input)
 
 
 def _is_start_of_later_attempt(status: TrainerStatus, status_input: StatusInput) -> bool:
