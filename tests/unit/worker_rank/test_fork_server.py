@@ -13,7 +13,7 @@ from muster_worker.fork_server.command import PythonCommand, parse_command
 from muster_worker.fork_server.imports import TORCH_MODULES, find_early_change, find_imports, read_sources
 from muster_worker.fork_server.request import LENGTH_BYTES, decode, encode, list_inherited_fds
 from muster_worker.fork_server.variables import find_difference, find_moved_code
-from muster_worker.rank import command_line
+from muster_worker.rank import command_line, trainer_variables
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 
@@ -78,6 +78,7 @@ def test_code_that_has_moved_is_first_on_both_paths(fork_server: str, rank: str,
         ({"LD_PRELOAD": "x"}, {}, "LD_PRELOAD"),
         ({"MUSTER_ATTEMPT": "1"}, {"MUSTER_ATTEMPT": "2", "RANK": "3", "MASTER_PORT": "1", "LOCAL_RANK": "0"}, None),
         ({}, {"NCCL_DEBUG": "INFO", "CUDA_VISIBLE_DEVICES": "1", "TORCHELASTIC_RUN_ID": "x", "SM_X": ""}, None),
+        ({}, dict.fromkeys((*trainer_variables.NAMES, *trainer_variables.NO_PROXY), "x"), None),
         ({}, {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "TORCH_LOGS": "all"}, "CUDA_DEVICE_ORDER"),
     ],
 )

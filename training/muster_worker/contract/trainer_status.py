@@ -10,6 +10,10 @@ MAX_PERCENT = 100
 MAX_REMAINING_SECONDS = 315_360_000
 """Ten years. A longer estimate is wrong and does not count."""
 
+MIN_STEPS_PER_SECOND = 1e-9
+MAX_STEPS_PER_SECOND = 1e9
+"""A speed outside of them does not count: a script may report a time or a number of bytes as its step."""
+
 
 @dataclass(frozen=True)
 class TrainerStatus:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from muster_worker.contract.rendezvous import is_rendezvous_variable
+from muster_worker.rank import trainer_variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
 _READ_LATER = (
     *("CUDA_VISIBLE_DEVICES", "GROUP_NAME", "OLDPWD", "PWD", "SHLVL", "_", "TOKENIZERS_PARALLELISM"),
     "TP_SOCKET_IFNAME",
+    # Each attempt has another server for the progress of its rank 0.
+    *trainer_variables.NAMES,
+    *trainer_variables.NO_PROXY,
 )
 _READ_LATER_PREFIXES = ("FI_", "GLOO_", "NCCL_", "SM_", "TORCH_NCCL_", "WANDB_")
 """Variables that the import of torch does not read. Scripts read them, or libraries when ranks connect."""

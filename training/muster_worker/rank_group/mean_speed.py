@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional, Tuple
 
+from muster_worker.contract.trainer_status import MAX_STEPS_PER_SECOND, MIN_STEPS_PER_SECOND
+
 MAX_SAMPLES = 64
 """With more samples, every second one is dropped."""
 
@@ -32,13 +34,14 @@ class SpeedSamples:
 
     @property
     def steps_per_second(self) -> Optional[float]:
-        """The mean speed; None before the second sample."""
+        """The mean speed; None before the second sample, or if the script's steps can't be steps."""
         if len(self.samples) < 2:  # noqa: PLR2004 - a speed needs two times
             return None
         last_step, last_at = self.samples[-1]
         middle = (self.samples[0][1] + last_at) / 2
         step, at = max((sample for sample in self.samples if sample[1] <= middle), key=_get_time)
-        return (last_step - step) / (last_at - at)
+        speed = (last_step - step) / (last_at - at)
+        return speed if MIN_STEPS_PER_SECOND <= speed <= MAX_STEPS_PER_SECOND else None
 
 
 def _get_time(sample: Tuple[int, float]) -> float:

@@ -1,13 +1,19 @@
 """Validate the progress that a script reports with Kubeflow Trainer's protocol. The script is untrusted."""
 
-from muster_worker.contract.trainer_status import MAX_PERCENT, MAX_REMAINING_SECONDS, TrainerStatus
+from muster_worker.contract.trainer_status import (
+    MAX_PERCENT,
+    MAX_REMAINING_SECONDS,
+    MAX_STEPS_PER_SECOND,
+    MIN_STEPS_PER_SECOND,
+    TrainerStatus,
+)
 
 _LIMITS = (
     ("percent", 0, MAX_PERCENT),
     ("remaining_seconds", 0, MAX_REMAINING_SECONDS),
     ("step", 0, 2**63),
     ("total_steps", 1, 2**63),
-    ("steps_per_second", 1e-9, 1e9),
+    ("steps_per_second", MIN_STEPS_PER_SECOND, MAX_STEPS_PER_SECOND),
 )
 """The names of the fields with their least and greatest values."""
 
