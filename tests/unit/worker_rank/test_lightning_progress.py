@@ -70,7 +70,7 @@ def test_it_reports_the_trainer_s_steps(path: str) -> None:
     assert read(path) == (43, 100)
 
 
-@pytest.mark.parametrize("total", [math.inf, math.nan, 0, -1])
+@pytest.mark.parametrize("total", [math.inf, math.nan, 0, -1, sys.maxsize])
 def test_without_a_total_it_reports_nothing(path: str, total: float) -> None:
     train(Trainer(total=total), Module(), 3)
     assert read(path) == (None, None)

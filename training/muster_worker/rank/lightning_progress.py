@@ -45,8 +45,13 @@ def _on_train_batch_end(callback: Any, trainer: Any, *_arguments: Any) -> None:
     # If the script reports its own step, it knows better.
     if callback.total_steps is None or user_report.get_step() not in (None, callback.reported_step):
         return
-    callback.reported_step = trainer.global_step
-    user_report.report(step=callback.reported_step, total_steps=callback.total_steps)
+    try:
+        step = trainer.global_step
+        user_report.report(step=step, total_steps=callback.total_steps)
+    except Exception:  # noqa: BLE001 - the training must continue, whatever the script has made of its trainer
+        callback.total_steps = None
+        return
+    callback.reported_step = step
 
 
 _METHODS = {
