@@ -10,6 +10,7 @@ import typer
 
 from muster.cli.import_command import import_command
 from muster.cli.job_options import Name, Namespace, NoWait, Timeout
+from muster.cli.listing.command import list_command, top
 from muster.cli.migrate.command import migrate
 from muster.cli.operator.command import operator
 from muster.cli.rerun_command import rerun
@@ -282,6 +283,8 @@ def restart(*, job: Name, namespace: Namespace = None, no_wait: NoWait = False, 
     raise typer.Exit(restart_job(JobReference(job, namespace), WaitOptions(not no_wait, timeout)))
 
 
+app.command("list")(list_command)
+app.command()(top)
 app.command()(rerun)
 app.command("import")(import_command)
 app.command()(migrate)

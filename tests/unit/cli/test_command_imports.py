@@ -1,7 +1,6 @@
 """Short commands import only what they need, because imports take most of their time (bench/cli.py measures it)."""
 
 import asyncio
-import json
 import os
 import sys
 from pathlib import Path
@@ -34,6 +33,7 @@ OF_SAGEMAKER = {"muster.render.sagemaker", "muster.cli.render.sagemaker_commands
     [
         (["validate", "-f", str(JOB)], CLIENTS | PARTS | OF_A_STATUS | OF_SAGEMAKER | {"muster.cli.render.render"}),
         (["render", "-f", str(JOB)], CLIENTS | PARTS | OF_A_STATUS | OF_SAGEMAKER),
+        (["list"], CLIENTS | PARTS | OF_A_JOB | {"muster.core.facts", "muster.clients.kubernetes.client"}),
         (["ranks", "digits"], CLIENTS | PARTS | OF_A_JOB | {"muster.core.facts", "muster.clients.kubernetes.client"}),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
@@ -41,7 +41,8 @@ OF_SAGEMAKER = {"muster.render.sagemaker", "muster.cli.render.sagemaker_commands
 async def test_a_command_imports_nothing_that_it_does_not_need(
     command: list[str], unneeded: set[str], tmp_path: Path
 ) -> None:
-    async with served(ApiServer(json.loads('{"metadata": {"name": "digits"}}')), tmp_path):
+    job = {"metadata": {"name": "digits"}}
+    async with served(ApiServer({**job, "items": [job]}), tmp_path):
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-c", PROGRAM, *command),
             env={**os.environ, "KUBECONFIG": str(tmp_path / "kubeconfig")},

@@ -7,15 +7,22 @@ from http import HTTPStatus
 from muster.api.names import GROUP, KIND, PLURAL, SHORT_NAME
 from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
 
+_NO_KIND = (
+    f"the cluster has no {KIND}s: muster isn't installed there, or the kubeconfig's context names another "
+    "cluster (`kubectl config current-context`)"
+)
+
+
+def explain_list_error(error: ApiError) -> str:
+    """Explain the API server's error about a list of jobs to the user."""
+    return _NO_KIND if error.is_not_found else explain_request_error(error)
+
 
 def explain_api_error(error: ApiError, namespace: str, name: str) -> str:
     """Explain the API server's error about the job `name` to the user."""
     # The API server's message names only a missing object: without it, the CRD is missing.
     if error.is_not_found and f'{PLURAL}.{GROUP} "{name}"' not in error.message:
-        return (
-            f"the cluster has no {KIND}s: muster isn't installed there, or the kubeconfig's context names another "
-            "cluster (`kubectl config current-context`)"
-        )
+        return _NO_KIND
     if error.is_not_found:
         return (
             f"there is no {KIND} {name} in the namespace {namespace}; "

@@ -19,7 +19,7 @@ from muster.cli.errors import BadInput
 from muster.cli.jobs.api_problems import explain_api_error
 from muster.cli.jobs.job_reference import JobReference, check_names
 from muster.clients.kubernetes.direct_access import find_direct_access
-from muster.clients.kubernetes.single_get import get_object
+from muster.clients.kubernetes.direct_requests import get_object
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import JOBS
 

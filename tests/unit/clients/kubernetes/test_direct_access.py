@@ -17,7 +17,7 @@ from aiohttp.test_utils import TestServer
 
 from fakes.api_server import ApiServer, make_failure, served
 from muster.clients.kubernetes.direct_access import DirectAccess, find_direct_access
-from muster.clients.kubernetes.single_get import get_object
+from muster.clients.kubernetes.direct_requests import get_object
 from muster.collector.trust.certificate import issue_certificate, make_server_context
 from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
 from muster.objects.kubernetes.kinds import JOBS, Object
