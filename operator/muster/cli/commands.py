@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from muster.cli.import_command import import_command
-from muster.cli.job_options import Name, Namespace, NoWait, Timeout
+from muster.cli.job_options import Name, Namespace, NoWait, Output, Timeout
 from muster.cli.listing.command import list_command, top
 from muster.cli.migrate.command import migrate
 from muster.cli.operator.command import operator
@@ -172,16 +172,18 @@ def validate(
         typer.Option("--file", "-f", metavar="FILE", help="A file of jobs; - reads standard input. May be repeated."),
     ],
     config: Config = None,
+    output: Output = None,
 ) -> None:
     """Check files of jobs. The exit code is 1 if a job is invalid, and 2 if a file can't be read.
 
     Each problem is a line on standard error: `job.yaml:12: spec.nodes: found 0; allowed are 1 to 10000`. Resources of
-    other kinds are skipped with a message.
+    other kinds are skipped with a message. With -o, standard output has a result for each job.
     """
     from muster.cli.config_file import read_config_file
+    from muster.cli.output import read_text_format
     from muster.cli.render.validate import check_files
 
-    raise typer.Exit(check_files(file, read_config_file(config)))
+    raise typer.Exit(check_files(file, read_config_file(config), read_text_format(output)))
 
 
 @app.command()
@@ -193,12 +195,16 @@ def crd() -> None:
 
 
 @app.command()
-def ranks(*, job: Name, namespace: Namespace = None) -> None:
-    """Show every rank of a job on a cluster. On a terminal, update the ranks until the job has ended."""
+def ranks(*, job: Name, namespace: Namespace = None, output: Output = None) -> None:
+    """Show every rank of a job on a cluster. On a terminal, update the ranks until the job has ended.
+
+    With -o, print the ranks once: -o json and -o yaml with the fields of status.ranks.details.
+    """
     from muster.cli.jobs.job_reference import JobReference
     from muster.cli.jobs.ranks import show_ranks
+    from muster.cli.output import read_text_format
 
-    raise typer.Exit(show_ranks(JobReference(job, namespace)))
+    raise typer.Exit(show_ranks(JobReference(job, namespace), read_text_format(output)))
 
 
 @app.command()
@@ -248,12 +254,17 @@ def wait(
         float | None,
         typer.Option("--timeout", metavar="SECONDS", min=0, help="Stop waiting after this time, with exit code 124."),
     ] = None,
+    output: Output = None,
 ) -> None:
-    """Wait until a job on a cluster has ended. The exit code is 0 only if the job completes."""
+    """Wait until a job on a cluster has ended. The exit code is 0 only if the job completes.
+
+    With -o, print the job on standard output once it has ended: -o json and -o yaml its resource.
+    """
     from muster.cli.jobs.job_reference import JobReference
     from muster.cli.jobs.wait import wait_for_job
+    from muster.cli.output import read_text_format
 
-    raise typer.Exit(wait_for_job(JobReference(job, namespace), timeout))
+    raise typer.Exit(wait_for_job(JobReference(job, namespace), timeout, read_text_format(output)))
 
 
 @app.command()

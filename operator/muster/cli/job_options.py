@@ -11,6 +11,10 @@ Namespace = Annotated[
     str | None,
     typer.Option("--namespace", "-n", metavar="NAMESPACE", help="The job's namespace. [default: the kubeconfig's]"),
 ]
+Output = Annotated[
+    str | None,
+    typer.Option("--output", "-o", metavar="json|yaml|wide", help="Print JSON, YAML or more columns."),
+]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Only send the request.")]
 Timeout = Annotated[
     float | None,

@@ -1,5 +1,7 @@
 """`muster list` and `muster top` on a real API server."""
 
+import json
+
 from cluster.cli.told_jobs import FAILED, NAME, RUNNING, ToldJobs
 from cluster.muster_command import Muster
 from cluster.terminal import CTRL_C
@@ -30,3 +32,19 @@ def test_the_live_jobs(muster: Muster, told: ToldJobs) -> None:
         terminal.until(lambda text: "0 jobs" in text)
         terminal.press(CTRL_C)
         assert terminal.end() == 0
+
+
+def test_data(muster: Muster, told: ToldJobs) -> None:
+    told.create(RUNNING)
+    listed = json.loads(muster("list", "-o", "json").stdout)
+    (job,) = listed["items"]
+    assert job["status"]["phase"] == "Running"
+    assert json.loads(
+        told.kubectl("get", "--namespace", told.namespace, "-f", "-", "-o", "json", stdin=json.dumps(listed))
+    )
+    ranks = json.loads(muster("ranks", NAME, "-o", "json").stdout)["ranks"]
+    assert [rank["step"] for rank in ranks] == [131, 131, 120, 131]
+    told.tell(FAILED)
+    done = muster("wait", NAME, "-o", "json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["status"]["ranks"]["details"][0]["exitCode"] == 3

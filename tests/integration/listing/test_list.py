@@ -80,11 +80,13 @@ async def run(server: JobServer, folder: Path, *words: str) -> tuple[int | None,
 
 
 def three() -> JobServer:
-    return JobServer([
-        make_job("b", "Running"),
-        make_job("c", "Failed", "Rank 2 on c-1 exited with 3"),
-        make_job("a", "Queued", namespace="team-b"),
-    ])
+    return JobServer(
+        [
+            make_job("b", "Running"),
+            make_job("c", "Failed", "Rank 2 on c-1 exited with 3"),
+            make_job("a", "Queued", namespace="team-b"),
+        ]
+    )
 
 
 async def test_all_pages_are_listed_by_name(tmp_path: Path) -> None:
@@ -172,3 +174,14 @@ async def test_a_watch_that_fails_is_begun_again(tmp_path: Path) -> None:
                 await asyncio.sleep(0.01)
         following.cancel()
     assert jobs.problem == ""
+
+
+async def test_the_resources_as_a_list(tmp_path: Path) -> None:
+    server = three()
+    code, output, messages = await run(server, tmp_path, "list", "-A", "-o", "json")
+    listed = json.loads(output)
+    assert (code, messages, listed["kind"]) == (0, "", "List")
+    kind = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob"}
+    assert listed["items"] == [{**kind, **job} for job in server.jobs]
+    code, output, messages = await run(JobServer([]), tmp_path, "list", "-A", "-o", "json")
+    assert (code, messages, json.loads(output)["items"]) == (0, "", [])

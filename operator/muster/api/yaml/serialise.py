@@ -47,9 +47,9 @@ def serialise_status(status: Status) -> dict[str, JSON]:
     return {key: value for key, value in fields.items() if value not in ([], {}, "")}
 
 
-def to_yaml(value: JSON) -> str:
-    """Serialise a resource as YAML that kubectl parses to the same value."""
-    return yaml.dump(value, Dumper=_ReadableDumper, sort_keys=False, allow_unicode=True, width=120)
+def to_yaml(value: JSON, *, is_ascii: bool = False) -> str:
+    """Serialise a resource as YAML that kubectl parses to the same value. `is_ascii`: escape all other characters."""
+    return yaml.dump(value, Dumper=_ReadableDumper, sort_keys=False, allow_unicode=not is_ascii, width=120)
 
 
 class _ReadableDumper(yaml.SafeDumper):

@@ -5,7 +5,7 @@ This module does not validate the spec: a job with an invalid spec, or one of a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from muster.api.document import JSON
 from muster.api.json_fields import read_integer, read_mapping, read_string
@@ -23,13 +23,17 @@ NOT_RECONCILED = "muster's operator has not processed it yet"
 
 @dataclass(frozen=True)
 class ObservedJob:
-    """`created_at` is in Unix seconds, None if the resource lacks it; `generation` is metadata.generation."""
+    """`created_at` is in Unix seconds, None if the resource lacks it; `generation` is metadata.generation.
+
+    `resource` is the whole resource, whose text may have control characters.
+    """
 
     name: str
     uid: str
     generation: int
     created_at: float | None
     status: Status
+    resource: Object = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def is_over(self) -> bool:
@@ -51,6 +55,7 @@ def read_observed_job(resource: Object) -> ObservedJob:
         generation=read_integer(metadata.get("generation")) or 0,
         created_at=_parse_seconds(read_string(metadata.get("creationTimestamp"))),
         status=_read_displayed_status(resource.get("status")),
+        resource=resource,
     )
 
 

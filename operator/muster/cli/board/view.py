@@ -70,7 +70,7 @@ def make_rank_rows(view: View) -> tuple[RankRow, ...]:
         steps = {}
     behind = _compute_steps_behind(view, states) if view.facts else _find_slowest_behind(view.status, steps)
     notes = _make_rank_notes(view)
-    members = parse_members(view.status.members or "", MAX_NODES_WITH_SPARES) or ()
+    members = read_members(view.status)
     # A user may have edited the number.
     world = min(view.status.ranks.world, MAX_RANKS) if view.status.ranks else 0
     rows = []
@@ -79,7 +79,7 @@ def make_rank_rows(view: View) -> tuple[RankRow, ...]:
         rows.append(
             RankRow(
                 rank=rank,
-                node=f"{view.name}-{_find_node(members, rank // view.procs_per_node)}",
+                node=f"{view.name}-{find_node(members, rank // view.procs_per_node)}",
                 state=states.get(rank, "Unknown"),
                 pid=report.pid if report else None,
                 memory=report.rss_bytes if report else None,
@@ -91,7 +91,12 @@ def make_rank_rows(view: View) -> tuple[RankRow, ...]:
     return tuple(rows)
 
 
-def _find_node(members: Sequence[int], node_rank: int) -> int:
+def read_members(status: Status) -> Sequence[int]:
+    """Return the nodes of the attempt in the order of their node ranks; empty if the status has no such list."""
+    return parse_members(status.members or "", MAX_NODES_WITH_SPARES) or ()
+
+
+def find_node(members: Sequence[int], node_rank: int) -> int:
     """Return the node with this node rank: the same number, unless the status lists the attempt's members."""
     return members[node_rank] if node_rank < len(members) else node_rank
 

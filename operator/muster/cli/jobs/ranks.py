@@ -18,6 +18,7 @@ from muster.cli.board.observed_job import ObservedJob, build_view, read_observed
 from muster.cli.errors import BadInput
 from muster.cli.jobs.api_problems import explain_api_error
 from muster.cli.jobs.job_reference import JobReference, check_names
+from muster.cli.output import TextFormat, format_data
 from muster.clients.kubernetes.direct_access import find_direct_access
 from muster.clients.kubernetes.direct_requests import get_object
 from muster.objects.kubernetes.errors import ApiError
@@ -27,9 +28,12 @@ _FILE_WIDTH = 160
 """The width of a board that is written to a file or a pipe: enough for the notes after the numbers."""
 
 
-def show_ranks(reference: JobReference) -> int:
+def show_ranks(reference: JobReference, output: TextFormat | None = None) -> int:
     """Show the board: live on a terminal, until the job has ended; else once. Return the exit code."""
     check_names(reference)
+    if output is not None:
+        _print_ranks(_get_job(reference), output)
+        return 0
     console = Console(file=sys.stdout, highlight=False)
     if console.file.isatty() and not console.is_dumb_terminal:
         from muster.cli.jobs.cluster import run_on_cluster
@@ -53,6 +57,16 @@ def _get_job(reference: JobReference) -> ObservedJob:
         return read_observed_job(get_object(access, JOBS, namespace, reference.name))
     except ApiError as error:
         raise BadInput(explain_api_error(error, namespace, reference.name)) from None
+
+
+def _print_ranks(observed_job: ObservedJob, output: TextFormat) -> None:
+    from muster.cli.jobs.rank_data import build_rank_data, format_rank_lines
+
+    view = build_view(observed_job, time.time())
+    if output == "wide":
+        sys.stdout.writelines(f"{line}\n" for line in format_rank_lines(view))
+    else:
+        sys.stdout.write(format_data(build_rank_data(observed_job, view), output))
 
 
 def _show_once(observed_job: ObservedJob) -> None:

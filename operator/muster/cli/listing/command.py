@@ -7,20 +7,22 @@ from typing import Annotated
 
 import typer
 
-from muster.cli.job_options import Namespace
+from muster.cli.job_options import Namespace, Output
 
 AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="Show the jobs of all namespaces.")]
 
 
-def list_command(*, namespace: Namespace = None, all_namespaces: AllNamespaces = False) -> None:
+def list_command(*, namespace: Namespace = None, all_namespaces: AllNamespaces = False, output: Output = None) -> None:
     """List the jobs on a cluster, with their phase, ranks and progress.
 
-    On a terminal the messages are shortened to its width. The exit code is 0 even if there are no jobs.
+    On a terminal the messages are shortened to its width. -o json and -o yaml print a List of the resources. The exit
+    code is 0 even if there are no jobs.
     """
     from muster.cli.listing.list_jobs import list_jobs
+    from muster.cli.output import read_text_format
 
     _check_place(namespace, all_namespaces=all_namespaces)
-    raise typer.Exit(list_jobs(namespace, all_namespaces=all_namespaces))
+    raise typer.Exit(list_jobs(namespace, read_text_format(output), all_namespaces=all_namespaces))
 
 
 def top(*, namespace: Namespace = None, all_namespaces: AllNamespaces = False) -> None:
@@ -37,9 +39,9 @@ def top(*, namespace: Namespace = None, all_namespaces: AllNamespaces = False) -
         from muster.cli.listing.top import show_live
 
         raise typer.Exit(show_live(namespace, all_namespaces=all_namespaces))
-    from muster.cli.listing.list_jobs import list_jobs
+    from muster.cli.listing.list_jobs import list_by_attention
 
-    raise typer.Exit(list_jobs(namespace, all_namespaces=all_namespaces, by_attention=True))
+    raise typer.Exit(list_by_attention(namespace, all_namespaces=all_namespaces))
 
 
 def _check_place(namespace: str | None, *, all_namespaces: bool) -> None:

@@ -2,65 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import typer
 
 from muster.api.document import Document
-from muster.api.field_problems import InvalidResource
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.validation.validate import is_job
 from muster.api.validation.validate import validate as validate_document
 from muster.api.yaml.load import NotReadable, decode_documents
 from muster.cli.backends import get_commands
 from muster.cli.config_file import check_with_config
 from muster.cli.job_source import get_source_name, read_source
+from muster.cli.render.validation_result import JobSummary, ValidationResult, format_results
 
 if TYPE_CHECKING:
     from muster.api.config.operator import OperatorConfig
+    from muster.cli.output import TextFormat
 
 _INVALID = 1
 _UNREADABLE = 2
 
 
-def check_files(names: Sequence[str], config: OperatorConfig | None = None) -> int:
+def check_files(names: Sequence[str], config: OperatorConfig | None = None, output: TextFormat | None = None) -> int:
     """Check files, report problems, and return the exit code: 1 for invalid jobs, 2 if a file can't be read."""
-    return max([check_file(name, config) for name in names], default=0)
+    results: list[ValidationResult] = []
+
+    def report(result: ValidationResult) -> None:
+        _report(result, shows_valid=output is None)
+        results.append(result)
+
+    code = max([check_file(name, config, report) for name in names], default=0)
+    if output is not None:
+        typer.echo(format_results(results, output), nl=False)
+    return code
 
 
-def check_file(name: str, config: OperatorConfig | None = None) -> int:
-    """Check one file, report its problems, and return the exit code."""
+def check_file(
+    name: str,
+    config: OperatorConfig | None = None,
+    report: Callable[[ValidationResult], None] | None = None,
+) -> int:
+    """Check one file, pass each job's result to `report` (None: print it), and return the exit code."""
+    codes = []
+    for result, code in _check_file(name, config):
+        (report or _report)(result)
+        codes.append(code)
+    return max(codes)
+
+
+def _check_file(name: str, config: OperatorConfig | None) -> Iterator[tuple[ValidationResult, int]]:
     source = get_source_name(name)
     try:
         documents = decode_documents(read_source(name), source)
     except OSError as error:
-        typer.echo(f"{source}: {error.strerror}", err=True)
-        return _UNREADABLE
+        yield _make_failure(source, FieldProblem("", error.strerror or str(error))), _UNREADABLE
+        return
     except NotReadable as error:
-        typer.echo(str(error), err=True)
-        return _UNREADABLE
+        yield _make_failure(source, FieldProblem("", error.message, error.line)), _UNREADABLE
+        return
     if not any(is_job(document) for document in documents) and len(documents) != 1:
-        typer.echo(f"{source}: found no DistributedTrainingJob", err=True)
-        return _INVALID
-    return max(_check(document, config, is_only_document=len(documents) == 1) for document in documents)
+        yield _make_failure(source, FieldProblem("", "found no DistributedTrainingJob")), _INVALID
+        return
+    for document in documents:
+        yield _check(document, config, is_only_document=len(documents) == 1)
 
 
-def _check(document: Document, config: OperatorConfig | None, *, is_only_document: bool) -> int:
+def _check(
+    document: Document, config: OperatorConfig | None, *, is_only_document: bool
+) -> tuple[ValidationResult, int]:
     if not is_only_document and not is_job(document):
-        line = document.find_line(())
-        location = document.source if line is None else f"{document.source}:{line}"
-        typer.echo(f"{location}: not a DistributedTrainingJob; skipped", err=True)
-        return 0
+        note = FieldProblem("", "not a DistributedTrainingJob; skipped", document.find_line(()))
+        return ValidationResult(document.source, is_skipped=True, text=note.format_with_source(document.source)), 0
     try:
         job = validate_document(document)
         check_with_config(job, document, config)
         get_commands(job).check(job, document, config)
     except InvalidResource as error:
-        typer.echo(str(error), err=True)
-        return _INVALID
-    typer.echo(f"{document.source}: {job.metadata.name} is valid")
-    for problem in get_commands(job).find_problems(job, config):
-        typer.echo(f"{document.source}: a cluster can't run this job yet: {problem}", err=True)
-    for note in get_commands(job).make_warnings(job):
-        typer.echo(f"{document.source}: {note}", err=True)
-    return 0
+        result = ValidationResult(
+            document.source, problems=error.problems, omitted_count=error.omitted_count, text=str(error)
+        )
+        return result, _INVALID
+    commands = get_commands(job)
+    problems = [f"a cluster can't run this job yet: {problem}" for problem in commands.find_problems(job, config)]
+    summary = JobSummary(job.metadata.name, job.spec.backend, job.spec.nodes, job.spec.procs_per_node)
+    warnings = (*problems, *commands.make_warnings(job))
+    return ValidationResult(document.source, job=summary, warnings=warnings), 0
+
+
+def _make_failure(source: str, problem: FieldProblem) -> ValidationResult:
+    return ValidationResult(source, problems=(problem,), text=problem.format_with_source(source))
+
+
+def _report(result: ValidationResult, *, shows_valid: bool = True) -> None:
+    """Print problems on standard error, and which job is valid on standard output."""
+    if result.text:
+        typer.echo(result.text, err=True)
+    if result.job is not None and shows_valid:
+        typer.echo(f"{result.source}: {result.job.name} is valid")
+    for warning in result.warnings:
+        typer.echo(f"{result.source}: {warning}", err=True)

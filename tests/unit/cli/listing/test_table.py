@@ -1,5 +1,6 @@
 """The table of `muster list` and `muster top`."""
 
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -34,10 +35,10 @@ NEW = JobRow("team-b", "new", "SageMaker", None, None, None, Status())
 
 
 def test_columns_of_a_namespace() -> None:
-    assert format_table([ROW, NEW], TableOptions(), 1312.0) == [
+    row = replace(ROW, status=ROW.status.model_copy(update={"message": "4 of 4 ranks run"}))
+    assert format_table([row, NEW], TableOptions(), 1312.0) == [
         "NAME  BACKEND     PHASE    RANKS  ATTEMPT  RESTARTS  PERCENT  REMAINING  AGE    MESSAGE",
-        "vit   Kubernetes  Running  4/4          2         1     52 %    1:02:05  5m12s  "
-        "4 of 4 ranks run; step 311, 4.4 steps/s",
+        "vit   Kubernetes  Running  4/4          2         1     52 %    1:02:05  5m12s  4 of 4 ranks run",
         "new   SageMaker   Pending  -            0         0        -          -  -",
     ]
 
