@@ -195,6 +195,14 @@ def crd() -> None:
 
 
 @app.command()
+def schema() -> None:
+    """Print the resource's JSON schema, with which editors complete and check job files."""
+    from muster.api.editor_schema import format_editor_schema
+
+    typer.echo(format_editor_schema(), nl=False)
+
+
+@app.command()
 def ranks(*, job: Name, namespace: Namespace = None, output: Output = None) -> None:
     """Show every rank of a job on a cluster. On a terminal, update the ranks until the job has ended.
 
