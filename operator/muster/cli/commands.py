@@ -8,11 +8,13 @@ from typing import Annotated
 
 import typer
 
+from muster.cli.completion import completion
 from muster.cli.import_command import import_command
-from muster.cli.job_options import Name, Namespace, NoWait, Output, Timeout
+from muster.cli.job_options import Name, Namespace, Output
 from muster.cli.listing.command import list_command, top
 from muster.cli.migrate.command import migrate
 from muster.cli.operator.command import operator
+from muster.cli.request_commands import restart, resume, suspend
 from muster.cli.rerun_command import rerun
 from muster.cli.storage.commands import storage
 
@@ -20,7 +22,6 @@ app = typer.Typer(
     name="muster",
     help="Distributed training jobs on Kubernetes, SageMaker and this machine.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -275,36 +276,23 @@ def wait(
     raise typer.Exit(wait_for_job(JobReference(job, namespace), timeout, read_text_format(output)))
 
 
-@app.command()
-def suspend(*, job: Name, namespace: Namespace = None, no_wait: NoWait = False, timeout: Timeout = None) -> None:
-    """Stop the ranks of a job on a cluster, delete its pods, and wait until it is suspended."""
-    from muster.cli.jobs.job_reference import JobReference
-    from muster.cli.jobs.requests import WaitOptions, suspend_job
-
-    raise typer.Exit(suspend_job(JobReference(job, namespace), WaitOptions(not no_wait, timeout)))
-
-
-@app.command()
-def resume(*, job: Name, namespace: Namespace = None, no_wait: NoWait = False, timeout: Timeout = None) -> None:
-    """Start a suspended job on a cluster, and wait until all its ranks run."""
-    from muster.cli.jobs.job_reference import JobReference
-    from muster.cli.jobs.requests import WaitOptions, resume_job
-
-    raise typer.Exit(resume_job(JobReference(job, namespace), WaitOptions(not no_wait, timeout)))
-
-
-@app.command()
-def restart(*, job: Name, namespace: Namespace = None, no_wait: NoWait = False, timeout: Timeout = None) -> None:
-    """Stop the ranks of a job on a cluster, start them again in the same pods, and wait until all run."""
-    from muster.cli.jobs.job_reference import JobReference
-    from muster.cli.jobs.requests import WaitOptions, restart_job
-
-    raise typer.Exit(restart_job(JobReference(job, namespace), WaitOptions(not no_wait, timeout)))
-
-
+app.command()(suspend)
+app.command()(resume)
+app.command()(restart)
+app.command()(completion)
 app.command("list")(list_command)
 app.command()(top)
 app.command()(rerun)
 app.command("import")(import_command)
 app.command()(migrate)
 app.command()(operator)
+
+
+def keep_only_command(names: list[str]) -> None:
+    """Keep only the command that the user has named, if there is one: typer reads the options of all, which is slow."""
+    commands = [
+        info for info in app.registered_commands if [info.name or getattr(info.callback, "__name__", "")] == names
+    ]
+    if commands:
+        app.registered_commands = commands
+        app.registered_groups = []

@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-Name = Annotated[str, typer.Argument(metavar="JOB", help="The job's name.")]
+from muster.cli.completion import complete_job
+
+Name = Annotated[str, typer.Argument(metavar="JOB", help="The job's name.", autocompletion=complete_job)]
 Namespace = Annotated[
     str | None,
     typer.Option("--namespace", "-n", metavar="NAMESPACE", help="The job's namespace. [default: the kubeconfig's]"),

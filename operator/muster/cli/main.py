@@ -17,14 +17,19 @@ _CLUSTER_EXTRA = ("kopf", "kubernetes")
 _AWS_EXTRA = ("boto3", "botocore", "dulwich")
 
 
-def main() -> None:
-    """Run the command and exit with its code: 2 for bad input, and 130 for Ctrl-C before a job starts."""
+def main(program: str = "muster") -> None:
+    """Run the command and exit with its code: 2 for bad input, and 130 for Ctrl-C before a job starts.
+
+    `program` is the command's name in usage lines.
+    """
     try:
         postpone_collections()
         _open_standard_streams()
-        from muster.cli.commands import app  # noqa: PLC0415 - Ctrl-C during the import must not print a stack trace
+        # Ctrl-C during the import must not print a stack trace
+        from muster.cli.commands import app, keep_only_command  # noqa: PLC0415
 
-        app(standalone_mode=True)
+        keep_only_command(sys.argv[1:2])
+        app(standalone_mode=True, prog_name=program)
     except BadInput as problem:
         _exit_with(f"muster: {problem}", USAGE_ERROR)
     except ModuleNotFoundError as error:

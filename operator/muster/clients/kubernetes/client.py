@@ -11,7 +11,7 @@ from typing import Literal, Self, TypeAlias
 from muster.api.document import JSON
 from muster.clients.kubernetes.access import find_cluster
 from muster.clients.kubernetes.lines import LineSplitter
-from muster.clients.kubernetes.request_settings import MAX_RESPONSE_BYTES
+from muster.clients.kubernetes.request_settings import MAX_RESPONSE_BYTES, METADATA_ONLY, build_accept_header
 from muster.clients.kubernetes.session import Request, ResponseTooLong, Session, always_true
 from muster.clients.request_counter import RequestCounter
 from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
@@ -35,9 +35,6 @@ _PAGE_SHRINK_FACTOR = 8
 
 LARGE_BYTES = 128 * 1024
 """A thread parses larger objects of a watch, so that they don't block the event loop."""
-
-_METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1, application/json"
-"""The Accept header of requests for metadata only."""
 
 WATCH_SECONDS = 290
 """The API server ends a watch after this time. The next watch may use another API server."""
@@ -142,7 +139,7 @@ class Client:
         limit, token = PAGE_SIZE, True
         while token:
             request = Request(
-                "GET", kind.build_path(namespace), {**query, "limit": limit}, accept=_build_accept_header(kind, "List")
+                "GET", kind.build_path(namespace), {**query, "limit": limit}, accept=build_accept_header(kind, "List")
             )
             try:
                 text = await self._session.fetch_text(request, MAX_RESPONSE_BYTES if limit == 1 else PAGE_BYTES)
@@ -156,7 +153,7 @@ class Client:
             query["continue"] = page.continue_token
             token = bool(page.continue_token)
 
-    async def create(self, kind: Kind, namespace: str, body: Object) -> Object:
+    async def create(self, kind: Kind, namespace: str | None, body: Object) -> Object:
         """Create an object; return it. The API server rejects unknown fields."""
         return parse_object(await self._create(kind, namespace, body), kind.parse_options)
 
@@ -165,7 +162,7 @@ class Client:
 
         The API server would compress a large response, which takes it longer than to create the object.
         """
-        await self._create(kind, namespace, body, accept=_METADATA.format(""))
+        await self._create(kind, namespace, body, accept=METADATA_ONLY.format(""))
 
     async def dry_run_create(self, kind: Kind, namespace: str, body: Object) -> Object:
         """Check whether `create` would succeed, with quotas and admission."""
@@ -216,7 +213,7 @@ class Client:
         }
         lines, request = (
             LineSplitter(),
-            Request("GET", kind.build_path(namespace), query, accept=_build_accept_header(kind, "")),
+            Request("GET", kind.build_path(namespace), query, accept=build_accept_header(kind, "")),
         )
         async with aclosing(self._session.stream(request)) as chunks:
             async for chunk in chunks:
@@ -246,7 +243,7 @@ class Client:
                 yield chunk
 
     async def _create(
-        self, kind: Kind, namespace: str, body: Object, *, dry_run: str = "", accept: str = Request.accept
+        self, kind: Kind, namespace: str | None, body: Object, *, dry_run: str = "", accept: str = Request.accept
     ) -> bytes:
         query = {"fieldManager": MANAGER, "fieldValidation": "Strict", "dryRun": dry_run}
         return await self._change("POST", kind.build_path(namespace), query, body, accept=accept)
@@ -268,10 +265,6 @@ class Client:
 def _add_type(kind: Kind, item: Object) -> Object:
     # In lists, the API server omits apiVersion and kind.
     return {"apiVersion": kind.api_version, "kind": kind.name, **item}
-
-
-def _build_accept_header(kind: Kind, suffix: str) -> str:
-    return _METADATA.format(suffix) if kind.parse_options.is_metadata_only else Request.accept
 
 
 def _parse_change(line: bytes, kind: Kind) -> Change:

@@ -9,7 +9,14 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 from urllib.parse import urlencode
 
 from muster.clients.kubernetes.direct_access import DirectAccess
-from muster.clients.kubernetes.request_settings import MAX_ERROR_BYTES, MAX_RESPONSE_BYTES, RESPONSE_SECONDS, USER_AGENT
+from muster.clients.kubernetes.request_settings import (
+    JSON_CONTENT,
+    MAX_ERROR_BYTES,
+    MAX_RESPONSE_BYTES,
+    RESPONSE_SECONDS,
+    USER_AGENT,
+    build_accept_header,
+)
 from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
 from muster.objects.kubernetes.kinds import Kind, Object
 from muster.objects.kubernetes.responses import build_response_error, parse_object, read_page
@@ -29,10 +36,11 @@ def list_objects(
     access: DirectAccess, kind: Kind, namespace: str | None, seconds: float = RESPONSE_SECONDS
 ) -> Iterator[Object]:
     """Yield the objects of a namespace (None: of all). Each response may take `seconds`. Raises `ApiError`."""
+    path = f"{kind.build_path(namespace)}?"
     query: dict[str, str | int] = {"limit": PAGE_SIZE}
     while True:
         try:
-            page = read_page(_fetch(access, f"{kind.build_path(namespace)}?{urlencode(query)}", seconds))
+            page = read_page(_fetch(access, path + urlencode(query), seconds, build_accept_header(kind, "List")))
         except ApiError as error:
             if error.reason != _TOO_LONG or query["limit"] == 1:
                 raise
@@ -46,16 +54,16 @@ def list_objects(
         query["continue"] = page.continue_token
 
 
-def _fetch(access: DirectAccess, path: str, seconds: float = RESPONSE_SECONDS) -> bytes:
+def _fetch(access: DirectAccess, path: str, seconds: float = RESPONSE_SECONDS, accept: str = JSON_CONTENT) -> bytes:
     try:
-        return _get(access, path, seconds)
+        return _get(access, path, seconds, accept)
     except (HTTPException, OSError) as error:
         reason = f"within {seconds:.0f} s" if isinstance(error, TimeoutError) else f"({error})"
         server = access.url.geturl().rstrip("/")
         raise ApiError(NO_RESPONSE, "NoAnswer", f"no answer from {server} to GET {path} {reason}") from error
 
 
-def _get(access: DirectAccess, path: str, seconds: float) -> bytes:
+def _get(access: DirectAccess, path: str, seconds: float, accept: str) -> bytes:
     host = str(access.url.hostname)
     port = access.url.port or (80 if access.tls is None else 443)
     with socket.create_connection((host, port), seconds) as plain:
@@ -64,14 +72,14 @@ def _get(access: DirectAccess, path: str, seconds: float) -> bytes:
         if access.tls is not None:
             connection.sock = access.tls.wrap_socket(plain, server_hostname=access.tls_server_name)
         try:
-            connection.request("GET", path, headers=_build_headers(access))
+            connection.request("GET", path, headers=_build_headers(access, accept))
             return _read(connection.getresponse(), path)
         finally:
             connection.close()
 
 
-def _build_headers(access: DirectAccess) -> Mapping[str, str]:
-    headers = {"Accept": "application/json", "User-Agent": USER_AGENT}
+def _build_headers(access: DirectAccess, accept: str) -> Mapping[str, str]:
+    headers = {"Accept": accept, "User-Agent": USER_AGENT}
     return {**headers, "Authorization": f"Bearer {access.token}"} if access.token else headers
 
 

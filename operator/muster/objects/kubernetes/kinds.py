@@ -78,6 +78,9 @@ EVENTS = Kind("", "v1", "events", "Event")
 ENDPOINT_SLICES = Kind("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 LEASES = Kind("coordination.k8s.io", "v1", "leases", "Lease")
 JOBS = Kind(GROUP, VERSION, PLURAL, "DistributedTrainingJob")
+JOB_IDENTITIES = Kind(GROUP, VERSION, PLURAL, "DistributedTrainingJob", ParseOptions(parts=frozenset()))
+"""The jobs, of which the API server sends only the metadata."""
+
 VOLCANO_POD_GROUPS = Kind("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
 COSCHEDULING_POD_GROUPS = Kind("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 VALIDATING_WEBHOOKS = Kind(
