@@ -3,8 +3,9 @@
     python bench/cli.py [--runs 15]
 
 It runs the commands in turns, so that other work on the machine affects all alike, and takes the median of the user and
-system time. `muster ranks` asks an API server of this process, which serves the status of a job of 16 ranks over TLS,
-with a token in the kubeconfig. The commands run as users run them: with compiled modules. Prints one JSON line.
+system time. `muster ranks` and `list` ask an API server of this process, which serves the status of a job of 16 ranks
+over TLS, with a token in the kubeconfig. The commands run as users run them: with compiled modules. Prints one JSON
+line.
 """
 
 import argparse
@@ -38,6 +39,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "validate": ("muster", "validate", "-f", str(JOB)),
     "render": ("muster", "render", "-f", str(JOB)),
     "ranks": ("muster", "ranks", "digits"),
+    "list": ("muster", "list"),
 }
 
 
@@ -82,10 +84,10 @@ def build_job() -> dict[str, object]:
 
 
 class ApiHandler(BaseHTTPRequestHandler):
-    """Serves the job at every path."""
+    """Serves the job at every path, also as a list."""
 
     protocol_version = "HTTP/1.1"
-    body = json.dumps(build_job()).encode()
+    body = json.dumps({**build_job(), "items": [build_job()]}).encode()
 
     def do_GET(self) -> None:
         """Answer a GET request."""

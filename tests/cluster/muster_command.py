@@ -50,7 +50,7 @@ class Muster:
     def _line(self, arguments: tuple[str, ...]) -> list[str]:
         command, *rest = arguments
         # the other commands don't use a cluster
-        names = ("ranks", "logs", "wait", "suspend", "resume", "restart", "rerun", "stacks", "list", "top")
+        names = ("ranks", "logs", "wait", "suspend", "resume", "restart", "rerun", "stacks", "list", "top", "doctor")
         asks = command in names and "--namespace" not in rest
         where = ["--namespace", self.namespace] if asks else []
         return [sys.executable, "-P", "-m", "muster.cli.main", command, *rest, *where]

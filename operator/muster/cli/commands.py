@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from muster.cli.completion import completion
+from muster.cli.doctor.command import doctor
 from muster.cli.import_command import import_command
 from muster.cli.job_options import Name, Namespace, Output
 from muster.cli.listing.command import list_command, top
@@ -282,6 +283,7 @@ app.command()(restart)
 app.command()(completion)
 app.command("list")(list_command)
 app.command()(top)
+app.command()(doctor)
 app.command()(rerun)
 app.command("import")(import_command)
 app.command()(migrate)

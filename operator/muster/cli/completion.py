@@ -28,9 +28,10 @@ Shell = Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="The shell
 
 def completion(shell: Shell) -> None:
     """Print the completion script of a shell. `muster --install-completion` installs it for the current shell."""
-    from typer.completion import get_completion_script
+    from muster.cli.commands import app
 
-    typer.echo(get_completion_script(prog_name="muster", complete_var=_COMPLETE_VARIABLE, shell=shell))
+    os.environ[_COMPLETE_VARIABLE] = f"source_{shell}"
+    app(prog_name="muster", complete_var=_COMPLETE_VARIABLE)
 
 
 def complete_job(ctx: typer.Context, incomplete: str) -> list[str]:

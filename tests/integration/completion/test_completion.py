@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -98,7 +99,7 @@ async def fail(_: web.Request) -> web.Response:
 
 @pytest.mark.parametrize("handler", [hang, fail])
 async def test_a_cluster_that_does_not_answer_gives_no_names_and_no_error(
-    handler: "web.Handler", tmp_path: Path
+    handler: Callable[[web.Request], Awaitable[web.Response]], tmp_path: Path
 ) -> None:
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)

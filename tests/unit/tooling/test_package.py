@@ -60,6 +60,8 @@ def test_the_wheel_has_the_readme(metadata: Message) -> None:
 def test_the_command_and_the_import_packages_are_called_muster(wheel: ZipFile) -> None:
     assert read(wheel, "entry_points.txt").decode().split("\n") == [
         "[console_scripts]",
+        "kubectl-muster = muster.cli.kubectl:main",
+        "kubectl_complete-muster = muster.cli.completion:complete_for_kubectl",
         "muster = muster.cli.main:main",
         "",
     ]
