@@ -251,3 +251,32 @@ sys.exit(3 + int(os.environ['LOCAL_RANK']))
     line = "['train.py', 'a b'] False\n"
     assert node.text == line + line + "[3, 4]\n"
     assert node.errors == ""
+
+
+NEEDED_BY_EACH_RANK = ["hook", "hook_environment", "optimizer_import", "progress_file", "stack_signal"]
+
+
+def test_a_rank_imports_only_what_each_rank_needs(agent: Agent) -> None:
+    """Many ranks start at once after a failure, and each import delays them all."""
+    script = 'import sys; print(sorted(name for name in sys.modules if name.startswith("muster_worker.")))'
+    heard = agent.run_rank(sys.executable, _script(agent, script))
+    names = ["muster_worker.rank", *(f"muster_worker.rank.{name}" for name in NEEDED_BY_EACH_RANK)]
+    assert heard.text == f"{names}\n"
+
+
+@pytest.mark.parametrize("name", ["report(step=99)", "stopping()", "phase('eval').__enter__()"])
+def test_a_child_that_is_forked_before_the_first_use_is_not_the_rank(agent: Agent, name: str) -> None:
+    stop_file.create(str(agent.folder))
+    script = f"""
+import os
+import muster_worker
+pid = os.fork()
+if pid == 0:
+    muster_worker.{name}
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+"""
+    heard = agent.run_rank(sys.executable, _script(agent, script))
+    assert heard.errors == ""
+    assert heard.progress.pid == heard.started.pid
+    assert (heard.progress.step, heard.progress.stopping_calls, heard.progress.phase) == (None, 0, None)

@@ -19,7 +19,7 @@ def path(tmp_path: Path) -> Iterator[str]:
     progress_file.create(path)
     writer = progress_file.claim(path)
     assert writer is not None
-    phases.start(writer)
+    phases.start(writer, path)
     yield path
     phases.stop()
 

@@ -73,7 +73,7 @@ def test_the_first_step_is_the_first_one_made(seen: Progress, at: float | None) 
 
 def test_the_script_s_first_step_is_kept(tmp_path: Path) -> None:
     path, writer = _claimed(tmp_path)
-    user_report.start(writer)
+    user_report.start(writer, path)
     try:
         user_report.report(loss=1.0)
         assert progress.read(path).first_reported_step is None

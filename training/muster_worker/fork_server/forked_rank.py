@@ -15,7 +15,7 @@ from importlib.machinery import SourceFileLoader
 
 from muster_worker.fork_server.command import parse_command
 from muster_worker.fork_server.rendezvous import TORCHRUN, wait_for_store
-from muster_worker.rank import hook, hook_environment
+from muster_worker.rank import hook, hook_environment, optimizer_steps
 from muster_worker.rank.command_line import write_command_line
 
 TYPE_CHECKING = False
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from muster_worker.fork_server.command import PythonCommand
     from muster_worker.fork_server.request import Request
+
+PRELOADED_MODULES = (optimizer_steps,)
+"""The hook imports them with torch, which the fork server has imported already."""
 
 
 def become_rank(

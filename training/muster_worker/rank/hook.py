@@ -2,6 +2,9 @@
 
 It hooks only the rank's own process, which is the first Python that claims the rank's progress file. Child processes
 get an environment without the hook. A forked child stops writing to the file.
+
+Each rank waits for these imports, so the hook imports only what every rank needs. What the training script may use
+starts when the script imports it (`progress_file.start_in_rank`), and counting starts with torch.
 """
 
 from __future__ import annotations
@@ -9,16 +12,7 @@ from __future__ import annotations
 import os
 import sys
 
-from muster_worker.rank import (
-    collectives,
-    hook_environment,
-    optimizer_steps,
-    phases,
-    progress_file,
-    stack_signal,
-    stopping,
-    user_report,
-)
+from muster_worker.rank import hook_environment, optimizer_import, progress_file, stack_signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,13 +36,8 @@ def install(archive: str) -> None:
     writer = progress_file.claim(path) if path else None
     if path is None or writer is None:
         return
-    responder = collectives.CollectivesResponder(path)
-    step_counter = optimizer_steps.install(writer, responder.start)
-    user_report.start(writer)
-    phases.start(writer)
-    stopping.start(writer, path)
-    for stop in (step_counter.stop, responder.stop, user_report.stop, phases.stop, stopping.stop):
-        os.register_at_fork(after_in_child=stop)
+    progress_file.set_own_file(writer, path)
+    optimizer_import.watch(writer, path)
     stack_signal.install(writer, path + stack_signal.SUFFIX)
 
 

@@ -9,21 +9,19 @@ scaler skips, and the evaluations within an LBFGS step.
 
 from __future__ import annotations
 
-import sys
+import os
 from time import monotonic
 
 from muster_worker.rank import progress_file as layout
 from muster_worker.rank.busy_time import BusyTime
+from muster_worker.rank.collectives import CollectivesResponder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
     from types import ModuleType
-    from typing import Callable, Optional, Sequence, Set
+    from typing import Callable, Set
 
     from muster_worker.rank.progress_file import Writer
-
-OPTIMIZER_MODULE = "torch.optim.optimizer"
 
 
 class StepCounter:
@@ -57,63 +55,19 @@ class StepCounter:
         self._words, self._times = discarded.cast("Q"), discarded.cast("d")
 
 
-class _Finder:
-    """A meta path finder that registers the counter when torch's optimizers are imported."""
-
-    def __init__(self, writer: Writer, step_counter: StepCounter) -> None:
-        self._writer = writer
-        self._counter = step_counter
-
-    def find_spec(
-        self, name: str, path: Optional[Sequence[str]] = None, target: Optional[ModuleType] = None
-    ) -> Optional[ModuleSpec]:
-        if name != OPTIMIZER_MODULE:
-            return None
-        for finder in sys.meta_path:
-            if finder is not self and hasattr(finder, "find_spec"):
-                spec = finder.find_spec(name, path, target)
-                if spec is not None:
-                    self._extend_loader(spec)
-                    return spec
-        return None
-
-    def _extend_loader(self, spec: ModuleSpec) -> None:
-        # Keep the loader, and extend only its next call of exec_module.
-        loader = spec.loader
-        execute = getattr(loader, "exec_module", None)
-        if execute is None:
-            return
-
-        def exec_module(module: ModuleType) -> None:
-            loader.__dict__.pop("exec_module", None)
-            execute(module)
-            self.register(module)
-
-        try:
-            loader.__dict__["exec_module"] = exec_module
-        except AttributeError:  # a loader without __dict__: no step count
-            return
-
-    def register(self, module: ModuleType) -> None:
-        """Add the counter to the optimizers of torch."""
-        self._writer.set_flag(layout.FLAG_TORCH)
-        register = getattr(module, "register_optimizer_step_post_hook", None)
-        if register is None:
-            return
-        try:
-            register(self._counter)
-        except Exception:  # noqa: BLE001 - an unknown torch must not stop the training
-            return
-        self._writer.set_flag(layout.FLAG_COUNTING)
-
-
-def install(writer: Writer, at_first_step: Callable[[], None]) -> StepCounter:
-    """Count steps as soon as torch is imported. Call `at_first_step` after the first step."""
-    step_counter = StepCounter(writer, at_first_step)
-    finder = _Finder(writer, step_counter)
-    optimizer_module = sys.modules.get(OPTIMIZER_MODULE)
-    if optimizer_module is not None:  # the fork server has imported it
-        finder.register(optimizer_module)
-    # Keep the finder: importlib.reload executes the module again.
-    sys.meta_path.insert(0, finder)
+def start(writer: Writer, progress_path: str) -> StepCounter:
+    """Return the counter of this rank, whose forked children count nothing."""
+    responder = CollectivesResponder(progress_path)
+    step_counter = StepCounter(writer, responder.start)
+    for stop in (step_counter.stop, responder.stop):
+        os.register_at_fork(after_in_child=stop)
     return step_counter
+
+
+def add_counter(step_counter: StepCounter, writer: Writer, module: ModuleType) -> None:
+    """Add the counter to the optimizers of torch. `module` is `torch.optim.optimizer`."""
+    register = getattr(module, "register_optimizer_step_post_hook", None)
+    if register is None:
+        return
+    register(step_counter)
+    writer.set_flag(layout.FLAG_COUNTING)

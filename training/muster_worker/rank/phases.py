@@ -91,7 +91,7 @@ def phase(name: str, timeout: float = DEFAULT_SECONDS) -> Phase:
     return Phase(name, float(timeout))
 
 
-def start(writer: Writer) -> None:
+def start(writer: Writer, _progress_path: str) -> None:
     """Make `phase` write to the progress file: this process is the rank."""
     global _phases  # noqa: PLW0603 - `phase` is a plain function; the file belongs to the process
     _phases = _Phases(writer)
@@ -101,3 +101,6 @@ def stop() -> None:
     """Make `phase` do nothing: this process is a forked child of the rank."""
     global _phases  # noqa: PLW0603 - as above
     _phases = None
+
+
+layout.start_in_rank(start, stop)

@@ -19,11 +19,10 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
-from binascii import crc32
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Optional, Tuple
+    from typing import Callable, Optional, Tuple
 
 SIZE = 4448
 MAGIC = int.from_bytes(b"MUSTERP1", "little")
@@ -91,6 +90,31 @@ def claim(path: str) -> Optional[Writer]:
         os.close(fd)
 
 
+_own_file: Optional[Tuple[Writer, str]] = None  # the file that the hook has claimed for this process, and its path
+
+
+def set_own_file(writer: Writer, path: str) -> None:
+    """Let `start_in_rank` use this file: this process is the rank. It does not apply to forked children."""
+    global _own_file  # noqa: PLW0603 - the file belongs to the process
+    _own_file = (writer, path)
+    os.register_at_fork(after_in_child=_forget_own_file)
+
+
+def _forget_own_file() -> None:
+    global _own_file  # noqa: PLW0603 - as above
+    _own_file = None
+
+
+def start_in_rank(start: Callable[[Writer, str], None], stop: Callable[[], None]) -> None:
+    """Call `start` with the rank's file and its path, if this process is the rank, and `stop` in forked children.
+
+    Modules that few training scripts use call it when they are imported. So a rank's start does not wait for them.
+    """
+    if _own_file is not None:
+        start(*_own_file)
+        os.register_at_fork(after_in_child=stop)
+
+
 class Writer:
     """Writes to a claimed file, from one thread of the process that claimed it."""
 
@@ -128,6 +152,8 @@ class Writer:
 
 def check_word(report: bytes) -> int:
     """Return the length and the checksum of a report in one word, which is written atomically."""
+    from binascii import crc32  # on demand: most ranks report nothing
+
     return len(report) << 32 | crc32(report)
 
 

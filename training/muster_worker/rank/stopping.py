@@ -74,3 +74,6 @@ def stop() -> None:
     """Make `stopping` return False: this process is a forked child of the rank."""
     global _stop_calls  # noqa: PLW0603 - as above
     _stop_calls = None
+
+
+progress_file.start_in_rank(start, stop)

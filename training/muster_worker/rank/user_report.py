@@ -106,7 +106,7 @@ def get_step() -> Optional[int]:
     return None if _reporter is None else _reporter.step
 
 
-def start(writer: Writer) -> None:
+def start(writer: Writer, _progress_path: str) -> None:
     """Make `report` write to the progress file: this process is the rank."""
     global _reporter  # noqa: PLW0603 - `report` is a plain function; the file belongs to the process
     _reporter = _Reporter(writer)
@@ -137,3 +137,6 @@ def _check_value(name: str, value: SupportsFloat) -> float:
         return float(value)
     except (TypeError, ValueError, OverflowError, RuntimeError):
         raise TypeError(f"{name}: expected one number, found {type(value).__name__}") from None
+
+
+layout.start_in_rank(start, stop)
