@@ -23,6 +23,7 @@ import yaml
 from aiohttp import web
 
 from cluster.authority import Authority
+from muster.clients.kubernetes.connector import AbortingConnector
 
 # The proxy has separate HTTP connections to both sides.
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "content-encoding", "host"}
@@ -138,7 +139,7 @@ class ApiProxy:
         server, trust = credentials(folder, kubeconfig)
         pair = Authority(dt.datetime.now(dt.UTC))
         context = serving(folder, pair, host)
-        connector = aiohttp.TCPConnector(limit=0, ssl=trust)
+        connector = AbortingConnector(trust)
         async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None)) as upstream:
             proxy = cls(server, upstream, folder / "proxy-kubeconfig")
             application = web.Application(client_max_size=MAX_BODY_BYTES)

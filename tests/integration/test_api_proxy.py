@@ -1,4 +1,4 @@
-"""The tests' proxy for the API server leaves no connection to it open."""
+"""Neither a client of the API server nor the tests' proxy leaves a connection open when it ends."""
 
 import asyncio
 import base64
@@ -9,7 +9,7 @@ import json
 import socket
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,25 +25,32 @@ CHUNK = b"%x\r\n%s\r\n" % (len(EVENT), EVENT)
 
 @dataclass
 class BusyServer:
-    """An API server that starts one watch, continues it once, and then neither sends nor reads anything."""
+    """An API server that gets one request, and then neither sends nor reads anything.
+
+    If `is_watch`, it starts a watch before, and continues it once.
+    """
 
     kubeconfig: Path
+    is_watch: bool
+    asked: threading.Event = field(default_factory=threading.Event)
     go_on: threading.Event = field(default_factory=threading.Event)
     end: threading.Event = field(default_factory=threading.Event)
 
 
 @contextlib.contextmanager
-def busy_server(folder: Path) -> Iterator[BusyServer]:
+def busy_server(folder: Path, *, is_watch: bool) -> Iterator[BusyServer]:
     authority = Authority(dt.datetime.now(dt.UTC))
-    server = BusyServer(folder / "kubeconfig")
+    server = BusyServer(folder / "kubeconfig", is_watch)
     context = serving(folder, authority, "127.0.0.1")
 
     def answer() -> None:
         with context.wrap_socket(listener.accept()[0], server_side=True) as connection:
             connection.recv(2**16)
-            connection.sendall(HEAD + CHUNK)
-            server.go_on.wait()
-            connection.sendall(CHUNK)
+            server.asked.set()
+            if server.is_watch:
+                connection.sendall(HEAD + CHUNK)
+                server.go_on.wait()
+                connection.sendall(CHUNK)
             server.end.wait()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -67,7 +74,15 @@ def config(server: str, authority: Authority) -> str:
     pair = authority.issue("administrator")
     user = {"client-certificate-data": encoded(pair.certificate), "client-key-data": encoded(pair.key)}
     cluster = {"server": server, "certificate-authority-data": encoded(authority.pair.certificate)}
-    return json.dumps({"clusters": [{"cluster": cluster}], "users": [{"user": user}]})
+    context = {"cluster": "busy", "user": "administrator"}
+    return json.dumps(
+        {
+            "current-context": "busy",
+            "contexts": [{"name": "busy", "context": context}],
+            "clusters": [{"name": "busy", "cluster": cluster}],
+            "users": [{"name": "administrator", "user": user}],
+        }
+    )
 
 
 async def watch_and_leave(folder: Path, server: BusyServer) -> None:
@@ -83,10 +98,40 @@ async def watch_and_leave(folder: Path, server: BusyServer) -> None:
         await asyncio.wait(handlers)
 
 
-def test_a_watch_that_the_proxy_leaves_is_closed_at_once(tmp_path: Path) -> None:
+async def ask_and_leave(kubeconfig: Path, server: BusyServer) -> None:
+    client = await Client.connect(str(kubeconfig))
+    request = asyncio.create_task(client.get(PODS, "team", "one"))
+    await asyncio.to_thread(server.asked.wait)
+    request.cancel()
+    await asyncio.wait([request])
+    await client.close()
+
+
+async def ask_through_the_proxy_and_leave(folder: Path, server: BusyServer) -> None:
+    async with ApiProxy.serve(folder, server.kubeconfig) as proxy:
+        await ask_and_leave(proxy.kubeconfig, server)
+
+
+def list_warnings(ended: Coroutine[None, None, None]) -> list[str]:
+    """Run it in an event loop of its own; return the warnings of what it leaves."""
     gc.collect()
-    with busy_server(tmp_path) as server, warnings.catch_warnings(record=True) as warned:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        asyncio.run(watch_and_leave(tmp_path, server))
+        asyncio.run(ended)
         gc.collect()
-    assert [str(each.message) for each in warned] == []
+    return [str(each.message) for each in warned]
+
+
+def test_a_watch_that_the_proxy_leaves_is_closed_at_once(tmp_path: Path) -> None:
+    with busy_server(tmp_path, is_watch=True) as server:
+        assert list_warnings(watch_and_leave(tmp_path, server)) == []
+
+
+def test_a_request_that_a_client_cancels_is_closed_with_the_client(tmp_path: Path) -> None:
+    with busy_server(tmp_path, is_watch=False) as server:
+        assert list_warnings(ask_and_leave(server.kubeconfig, server)) == []
+
+
+def test_a_request_that_the_proxy_cancels_is_closed_with_the_proxy(tmp_path: Path) -> None:
+    with busy_server(tmp_path, is_watch=False) as server:
+        assert list_warnings(ask_through_the_proxy_and_leave(tmp_path, server)) == []
