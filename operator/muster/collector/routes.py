@@ -11,6 +11,7 @@ from http import HTTPStatus
 
 from aiohttp import web
 
+from muster.collector.agent_memory import NoMemory
 from muster.collector.command_sender import CommandSender
 from muster.collector.pod_directory import PodIdentity
 from muster.collector.polls import LongPolls
@@ -29,6 +30,9 @@ from muster_worker.contract.schema import CommandKind, Order, Report, ReportAnsw
 
 MAX_WAIT_SECONDS = 30
 """The maximum duration of a long poll: below the idle timeouts of common proxies."""
+
+NO_MEMORY_SECONDS = 10.0
+"""When an agent sends its report again for which no memory was left."""
 
 _HEADERS = {"Server": "muster", "Cache-Control": "no-store"}
 _CLOSING_REASONS = frozenset(
@@ -151,6 +155,8 @@ class Routes:
             return self._store.record_report(pod_identity, report, at)
         except ImplausibleReport as error:
             raise RequestRefused(RefusalReason.IMPLAUSIBLE, detail=str(error)) from None
+        except NoMemory:
+            raise RequestRefused(RefusalReason.NO_MEMORY, NO_MEMORY_SECONDS) from None
 
     @contextmanager
     def _charge_cpu(self, pod: PodClaim) -> Iterator[None]:

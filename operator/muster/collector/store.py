@@ -1,11 +1,13 @@
 """Store agents' reports and commands in memory. Agents report again to a new leader."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from muster.collector.heartbeat import compute_heartbeat_seconds
+from muster.collector.agent_memory import AgentMemory
+from muster.collector.heartbeat import compute_heartbeat_seconds, compute_namespace_rate
 from muster.collector.job_entry import JobEntry, SharedSource, wake
 from muster.collector.memory_limits import MemoryLimits, ObjectSize
 from muster.collector.pod_directory import PodIdentity
@@ -13,7 +15,6 @@ from muster.core.facts import AgentFacts
 from muster.core.reports.check import JobShape, check_report
 from muster.core.reports.merge import drop_ranks_of_other_nodes, merge_report
 from muster.core.reports.state_change import has_state_changed
-from muster.core.reports.texts import drop_texts, measure_texts
 from muster_worker.contract.schema import Command, Order, Report
 
 _MIB = 1024 * 1024
@@ -29,12 +30,18 @@ class UnknownJob(LookupError):
 class RankStore:
     """Stores the newest facts about each agent of the registered jobs, and the newest command for it."""
 
-    def __init__(self, text_limits: MemoryLimits | None = None, source_limits: MemoryLimits | None = None) -> None:
-        self._text_limits = text_limits or MemoryLimits(per_namespace=48 * _MIB, total=144 * _MIB, guaranteed=_MIB)
+    def __init__(
+        self,
+        text_limits: MemoryLimits | None = None,
+        source_limits: MemoryLimits | None = None,
+        fact_limits: MemoryLimits | None = None,
+    ) -> None:
+        self._agent_memory = AgentMemory(text_limits, fact_limits)
         self._source_limits = source_limits or MemoryLimits(per_namespace=16 * _MIB, total=48 * _MIB, guaranteed=_MIB)
         self._jobs: dict[str, JobEntry] = {}
         # The heartbeat interval in the response to each report depends on the number of agents.
-        self._agents = 0
+        self._agents: Counter[str] = Counter()
+        self._namespace_rate: float | None = None  # None: not computed since the number of agents changed
 
     def register_job(self, shape: JobShape) -> None:
         """Accept reports of this job. Registering the same shape twice changes nothing.
@@ -63,7 +70,7 @@ class RankStore:
         """Drop the reports and the command of the node's old pod, which a new pod replaces."""
         entry = self._jobs.get(job_uid)
         if entry is not None:
-            self._text_limits.release(_make_key(entry, node))
+            self._agent_memory.release(_make_key(entry, node))
             self._release_source(entry, node)
             with self._count_agents_of(entry):
                 entry.remove_node(node)
@@ -77,14 +84,20 @@ class RankStore:
         """Return the job's registered shape. Raises `UnknownJob`."""
         return self._get_entry(job_uid).shape
 
-    def count_agents(self) -> int:
-        """Return the number of agents of registered jobs that have reported, which determines the heartbeat."""
-        return self._agents
+    def count_agents(self, namespace: str) -> int:
+        """Return the number of agents of the namespace's registered jobs that have reported."""
+        return self._agents[namespace]
+
+    def get_heartbeat_seconds(self, namespace: str) -> float:
+        """Return the interval at which the agents of the namespace report."""
+        if self._namespace_rate is None:
+            self._namespace_rate = compute_namespace_rate(self._agents.values())
+        return compute_heartbeat_seconds(self.count_agents(namespace), self._namespace_rate)
 
     def record_report(self, pod_identity: PodIdentity, report: Report, at: float) -> float:
         """Record the report of an agent, which arrived `at` (Unix seconds). Return the interval to answer it with.
 
-        Raises `UnknownJob`, and `ImplausibleReport` if the report can't belong to this job.
+        Raises `UnknownJob`, `ImplausibleReport` if the report can't belong to this job, and `NoMemory`.
         """
         entry = self._get_entry(pod_identity.job_uid)
         if (report.job_uid, report.node, report.replacement) != (
@@ -96,17 +109,18 @@ class RankStore:
         check_report(report, entry.shape, at)
         node = entry.get_node(pod_identity.node)
         known_facts = node.agent and drop_ranks_of_other_nodes(node.agent, report, entry.shape)
-        merged_facts = merge_report(known_facts, report, at)
-        if not self._text_limits.reserve(
-            _make_key(entry, pod_identity.node), ObjectSize(entry.shape.namespace, measure_texts(merged_facts))
-        ):
-            merged_facts = drop_texts(merged_facts)
+        merged_facts = self._agent_memory.reserve(
+            _make_key(entry, pod_identity.node),
+            entry.shape.namespace,
+            merge_report(known_facts, report, at),
+            node.agent,
+        )
         if node.command is not None and report.attempt >= node.command.attempt:
             self._release_source(entry, pod_identity.node)
         if node.agent is None:
             with self._count_agents_of(entry):
                 entry.reporting_nodes += 1
-        heartbeat_seconds = compute_heartbeat_seconds(self._agents)
+        heartbeat_seconds = self.get_heartbeat_seconds(entry.shape.namespace)
         # The agent waits this long, even if the interval is shorter by then.
         merged_facts = replace(merged_facts, heartbeat_seconds=heartbeat_seconds)
         if merged_facts != node.agent:
@@ -225,16 +239,19 @@ class RankStore:
         """Add to the number of agents by how much the block changes that of this job."""
         before = entry.agent_count
         yield
-        self._agents += entry.agent_count - before
+        change, namespace = entry.agent_count - before, entry.shape.namespace
+        if not change:
+            return
+        self._namespace_rate = None
+        self._agents[namespace] += change
+        if not self._agents[namespace]:
+            del self._agents[namespace]
 
     def _remove_nodes(self, entry: JobEntry) -> None:
-        self._release_texts(entry)
+        for node in entry.nodes:
+            self._agent_memory.release(_make_key(entry, node))
         self._release_all_sources(entry)
         entry.remove_nodes()
-
-    def _release_texts(self, entry: JobEntry) -> None:
-        for node in entry.nodes:
-            self._text_limits.release(_make_key(entry, node))
 
     def _get_entry(self, job_uid: str) -> JobEntry:
         entry = self._jobs.get(job_uid)

@@ -50,11 +50,11 @@ def test_registering_again_keeps_what_is_known_unless_the_shape_changed() -> Non
 
     store.register_job(SHAPE)
     assert store.get_agent(UID, 0) is not None
-    assert store.count_agents() == 1
+    assert store.count_agents("") == 1
 
     store.register_job(replace(SHAPE, nodes=2))
     assert store.get_agent(UID, 0) is None
-    assert store.count_agents() == 0
+    assert store.count_agents("") == 0
 
 
 def test_an_elastic_job_is_scaled_without_losing_its_reports_and_only_its_agents_count() -> None:
@@ -62,17 +62,17 @@ def test_an_elastic_job_is_scaled_without_losing_its_reports_and_only_its_agents
     store.register_job(shape)
     for node in range(3):
         store.record_report(PodIdentity(UID, node, 0), replace(report(1), node=node), T0)
-    assert store.count_agents() == 3
+    assert store.count_agents("") == 3
 
     store.register_job(replace(shape, agents=2))
     assert store.get_agent(UID, 2) is not None
-    assert store.count_agents() == 2
+    assert store.count_agents("") == 2
     store.register_job(shape)
-    assert store.count_agents() == 3
+    assert store.count_agents("") == 3
     store.reset_node(UID, 1)
-    assert store.count_agents() == 2
+    assert store.count_agents("") == 2
     store.remove_job(UID)
-    assert store.count_agents() == 0
+    assert store.count_agents("") == 0
 
 
 def test_a_pod_stores_only_the_ranks_of_the_node_rank_that_it_reported_last() -> None:
@@ -113,6 +113,20 @@ def add_large_job(store: RankStore) -> None:
     store.register_job(JobShape("large", 2_000, 2, T0))
     for node in range(2_000):
         store.record_report(PodIdentity("large", node, 0), replace(report(1), job_uid="large", node=node), T0)
+
+
+def test_a_large_namespace_lengthens_no_other_namespaces_interval() -> None:
+    store = registered()
+    store.register_job(JobShape("large", 2_000, 2, T0, "crowd"))
+    for node in range(2_000):
+        store.record_report(PodIdentity("large", node, 0), replace(report(1), job_uid="large", node=node), T0)
+    assert store.record_report(MEMBER, report(1), T0) == MIN_HEARTBEAT_SECONDS
+    # The report of the other namespace's only agent is the 250th of a second.
+    assert store.get_heartbeat_seconds("crowd") == compute_heartbeat_seconds(2_000, 249.0)
+
+    store.remove_job(UID)
+
+    assert store.get_heartbeat_seconds("crowd") == compute_heartbeat_seconds(2_000)
 
 
 def test_an_agent_keeps_the_interval_that_it_was_told_until_its_next_report() -> None:
@@ -190,7 +204,7 @@ def test_replacing_a_pod_of_a_job_that_is_not_there_changes_nothing() -> None:
 
     store.reset_node(UID, 0)
 
-    assert store.count_agents() == 0
+    assert store.count_agents("") == 0
 
 
 async def test_who_follows_a_job_goes_on_when_it_is_scaled() -> None:
@@ -217,7 +231,7 @@ def test_nothing_is_left_of_a_cleared_store() -> None:
     store.record_report(MEMBER, report(1, running_rank(0)), T0)
 
     store.clear()
-    assert store.count_agents() == 0
+    assert store.count_agents("") == 0
 
     store.register_job(SHAPE)
     assert store.get_agent(UID, 0) is None

@@ -19,7 +19,6 @@ from muster.backends.kubernetes.kube_node_taints import KubeNodeTaints, make_wit
 from muster.backends.kubernetes.pod_creator import UNCONFIRMED_SECONDS, PodCreator
 from muster.backends.kubernetes.pod_index import PodEntry, PodIndex
 from muster.clients.kubernetes.client import Client
-from muster.collector.heartbeat import compute_heartbeat_seconds
 from muster.collector.store import RankStore
 from muster.collector.trust.attempt_credentials import add_credentials
 from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, RemoveNode, RemoveSurplusPod, SendCommand
@@ -92,7 +91,7 @@ class KubernetesBackend:
             # The API server's clock may be ahead of this one: a job must not start in the future.
             created_at=min(parse_timestamp(job.metadata.creation_timestamp), job_state.first_seen_at),
             nodes=tuple(node for node, _ in nodes),
-            heartbeat_seconds=compute_heartbeat_seconds(self.store.count_agents()),
+            heartbeat_seconds=self.store.get_heartbeat_seconds(job.metadata.namespace),
             refusal=job_state.find_refusal(job.metadata.generation),
             surplus_pods=tuple(entry.pod.name for entry in surplus if not self._is_lost(entry, job_state)),
             has_outdated_pods=any(

@@ -21,6 +21,7 @@ class RefusalReason(StrEnum):
     LENGTH_REQUIRED = "LengthRequired"
     TOO_SLOW = "TooSlow"
     CROWDED_OUT = "CrowdedOut"
+    NO_MEMORY = "NoMemory"
     COMPRESSED = "Compressed"
     MALFORMED = "Malformed"
     IMPLAUSIBLE = "Implausible"
@@ -82,6 +83,9 @@ RESPONSES = {
     ),
     RefusalReason.CROWDED_OUT: RefusalResponse(
         HTTPStatus.TOO_MANY_REQUESTS, "The collector's memory is full, or a newer body replaced this one; try again."
+    ),
+    RefusalReason.NO_MEMORY: RefusalResponse(
+        HTTPStatus.TOO_MANY_REQUESTS, "The reports of this namespace's jobs take too much memory; try again."
     ),
     RefusalReason.COMPRESSED: RefusalResponse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send the body uncompressed."),
     RefusalReason.MALFORMED: RefusalResponse(HTTPStatus.BAD_REQUEST, "The request does not follow the protocol."),

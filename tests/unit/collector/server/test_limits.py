@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.collector.heartbeat import MAX_REPORTS_PER_SECOND, compute_heartbeat_seconds
+from muster.collector.heartbeat import MAX_REPORTS_PER_SECOND, compute_heartbeat_seconds, compute_namespace_rate
 from muster.collector.server.limits import Rate, RequestLimiter
 
 
@@ -56,6 +56,32 @@ def test_the_pace_follows_the_number_of_agents(agents: int, seconds: float) -> N
 @given(st.integers(0, 7_500))
 def test_all_agents_together_stay_in_the_budget(agents: int) -> None:
     assert agents / compute_heartbeat_seconds(agents) <= MAX_REPORTS_PER_SECOND + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("agents", "seconds"),
+    [
+        ([], []),
+        ([100, 150], [1.0, 1.0]),
+        ([500], [2.0]),
+        # The smaller ones get what they need, and the larger ones the rest.
+        ([50, 800], [1.0, 4.0]),
+        ([50, 400, 800], [1.0, 4.0, 8.0]),
+        ([500] * 5, [10.0] * 5),
+        ([2, 100_000], [1.0, 30.0]),
+    ],
+)
+def test_namespaces_share_the_rate(agents: list[int], seconds: list[float]) -> None:
+    rate = compute_namespace_rate(agents)
+    assert [compute_heartbeat_seconds(count, rate) for count in agents] == pytest.approx(seconds)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 3_000), max_size=30))
+def test_all_namespaces_together_stay_in_the_budget_and_use_it(agents: list[int]) -> None:
+    rate = compute_namespace_rate(agents)
+    wanted = sum(min(count, rate) for count in agents)
+    assert wanted == pytest.approx(min(sum(agents), MAX_REPORTS_PER_SECOND))
 
 
 def test_no_agent_waits_longer_than_half_a_minute() -> None:
