@@ -13,7 +13,8 @@ from aiohttp import web
 from muster.collector.pod_directory import PodDirectory
 from muster.collector.routes import Routes, make_refusal_response
 from muster.collector.server.authentication import Authenticator
-from muster.collector.server.connections import AcceptedConnection, ConnectionLimits, Connections
+from muster.collector.server.connection_limits import ConnectionLimits
+from muster.collector.server.connections import AcceptedConnection, Connections
 from muster.collector.server.cpu_budgets import CpuBudgets
 from muster.collector.server.refusal import RefusalReason, RequestRefused
 from muster.collector.server.refusal_counter import RefusalCounter

@@ -12,7 +12,7 @@ import aiohttp
 
 from muster.collector.collector import Collector
 from muster.collector.pod_directory import PodIdentity
-from muster.collector.server.connections import ConnectionLimits
+from muster.collector.server.connection_limits import ConnectionLimits
 from muster.collector.store import RankStore
 from muster.collector.trust.certificate import ServingCertificate, issue_certificate
 from muster.collector.trust.keys import read_keys

@@ -15,7 +15,7 @@ from integration.collector.collector_site import JOB, Site, claim, collector_sit
 from integration.collector.test_junk import Raw, connect
 from muster.collector.pod_directory import PodIdentity
 from muster.collector.server.bodies import MAX_BYTES_IN_FLIGHT
-from muster.collector.server.connections import ConnectionLimits
+from muster.collector.server.connection_limits import ConnectionLimits
 from muster.collector.server.refusal import RefusalReason
 from muster.collector.trust.tokens import MAX_CACHED_TOKENS_PER_POD
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from integration.collector.collector_site import ISSUER, JOB, NODES, Site, claim, collector_site, pod_uid, until
 from muster.collector.pod_directory import PodIdentity
-from muster.collector.server.connections import ConnectionLimits
+from muster.collector.server.connection_limits import ConnectionLimits
 from muster.collector.server.refusal import RefusalReason
 from muster.collector.trust.tokens import LocalTokenIssuer
 from muster.core.facts import AgentFacts
@@ -369,6 +369,33 @@ async def test_strangers_of_one_address_have_few_places() -> None:
         assert site.collector.refusal_counts == {RefusalReason.TOO_MANY_CONNECTIONS: 1}
         for raw in first:
             await raw.close()
+
+
+async def test_an_address_that_opened_too_many_connections_is_shown_out_at_once(site: Site) -> None:
+    site.collector._cpu.charge_accept("127.0.0.1", 1.0, asyncio.get_running_loop().time())
+    # the connection is reset, maybe before the client knows that it was accepted
+    with contextlib.suppress(ConnectionError):
+        raw = Raw(*await asyncio.open_connection(site.host, site.port))
+        assert await raw.rest() == b""
+        await raw.close()
+    assert site.collector.refusal_counts == {RefusalReason.TOO_BUSY: 1}
+
+    another = Raw(
+        *await asyncio.open_connection(site.host, site.port, ssl=site.tls(), local_addr=("127.0.0.2", 0))
+    )
+    assert site.collector.open_connections == 1
+    await another.close()
+
+
+async def test_connections_that_are_closed_at_once_are_charged_to_their_address(site: Site) -> None:
+    cpu, clock = site.collector._cpu, asyncio.get_running_loop().time
+    before = cpu._addresses.get_balance("127.0.0.1", clock())
+    for _ in range(20):
+        raw = Raw(*await asyncio.open_connection(site.host, site.port))
+        await raw.close()
+    await until(lambda: site.collector.open_connections == 0)
+    assert cpu._addresses.get_balance("127.0.0.1", clock()) < before
+    assert site.collector.refusal_counts == {RefusalReason.BAD_HANDSHAKE: 20}
 
 
 async def test_a_pod_keeps_its_newest_connections() -> None:

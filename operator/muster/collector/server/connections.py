@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from muster.collector.server.connection_limits import ConnectionLimits
 from muster.collector.server.cpu_budgets import CpuBudgets
 from muster.collector.server.handshake_queue import HandshakeQueue
 from muster.collector.server.refusal import RefusalReason
@@ -34,22 +35,6 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """The value of SO_LINGER that resets a connection when it is closed."""
 
 
-@dataclass(frozen=True)
-class ConnectionLimits:
-    """The limits for the number of connections, and for their times in seconds."""
-
-    connections: int = 30_000  # two connections of each of 10,000 agents, and a reserve
-    unauthenticated: int = 4_096  # a large job's agents connect at the same time
-    unauthenticated_per_address: int = 64
-    handshakes: int = 256  # concurrent TLS handshakes; other unauthenticated connections wait
-    handshakes_per_address: int = 4
-    per_pod: int = 4  # an agent has two connections, and two more may be half-open
-    authentication_seconds: float = 10.0  # from accept to the first valid token
-    handshake_seconds: float = 5.0
-    handshake_wait_seconds: float = 3.0  # an agent gives up 5 s after it connects, and then a handshake is useless
-    body_seconds: float = 10.0  # a report has a few KiB, 1 MiB at most
-
-
 @dataclass(eq=False)
 class AcceptedConnection:
     """An accepted connection."""
@@ -62,7 +47,8 @@ class AcceptedConnection:
     handshake: asyncio.Task[None] | None = None
     transport: asyncio.WriteTransport | None = None
     pod: PodClaim | None = None
-    cpu_seconds: float = 0.0  # before authentication
+    accept_seconds: float = 0.0  # processor time to accept it
+    cpu_seconds: float = 0.0  # processor time afterwards, before authentication
 
     def authenticate(self, pod: PodClaim) -> None:
         """Record the connection's pod, after its first valid token."""
@@ -136,7 +122,8 @@ class Connections:
         if client.pod is None:
             # charge the processor time before authentication to the pod instead of its address
             self.cpu.charge_unauthenticated(client.address, -client.cpu_seconds, now)
-            self.cpu.charge_pod(pod.namespace, pod.pod_uid, client.cpu_seconds, now)
+            self.cpu.charge_accept(client.address, -client.accept_seconds, now)
+            self.cpu.charge_pod(pod.namespace, pod.pod_uid, client.cpu_seconds + client.accept_seconds, now)
         self._remove_entries(client)
         if len(self._clients) >= self.limits.connections:
             largest = max(self._namespaces, key=lambda namespace: len(self._namespaces[namespace]))
@@ -182,7 +169,7 @@ class Connections:
     def _accept(self) -> None:
         deadline = time.thread_time() + ACCEPT_CPU_SECONDS
         # stop at the deadline, because the queue may never become empty
-        while time.thread_time() < deadline:
+        while (started_at := time.thread_time()) < deadline:
             try:
                 connection, address = self.listening_socket.accept()
             except (BlockingIOError, ConnectionError):
@@ -194,26 +181,35 @@ class Connections:
                 loop.call_later(ACCEPT_RETRY_SECONDS, self._resume_accepting)
                 return
             connection.setblocking(False)
-            self._add(connection, str(address[0]))
+            self._add(connection, str(address[0]), started_at)
 
     def _resume_accepting(self) -> None:
         if self.listening_socket.fileno() >= 0:
             asyncio.get_running_loop().add_reader(self.listening_socket, self._accept)
 
-    def _add(self, connection: socket.socket, address: str) -> None:
-        if self._handshakes.count_connections(
-            address
-        ) >= self.limits.unauthenticated_per_address or not self._make_space(address):
-            self.refusals.count(RefusalReason.TOO_MANY_CONNECTIONS, address)
+    def _add(self, connection: socket.socket, address: str, started_at: float) -> None:
+        now = time.monotonic()
+        reason = self._find_refusal(address, now)
+        if reason is not None:
+            self.refusals.count(reason, address)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             connection.close()
+            self.cpu.charge_accept(address, time.thread_time() - started_at, now)
             return
-        client = AcceptedConnection(address, self, connection, time.monotonic())
+        client = AcceptedConnection(address, self, connection, now)
         self._clients[client] = None
         self._handshakes.add(client, address)
         loop = asyncio.get_running_loop()
         client.expiry = loop.call_later(self.limits.authentication_seconds, self.refuse, client, RefusalReason.SILENT)
         self._has_waiting.set()
+        client.accept_seconds = time.thread_time() - started_at
+        self.cpu.charge_accept(address, client.accept_seconds, now)
+
+    def _find_refusal(self, address: str, now: float) -> RefusalReason | None:
+        if self.cpu.is_address_cut_off(address, now):
+            return RefusalReason.TOO_BUSY
+        is_full = self._handshakes.count_connections(address) >= self.limits.unauthenticated_per_address
+        return RefusalReason.TOO_MANY_CONNECTIONS if is_full or not self._make_space(address) else None
 
     def _make_space(self, address: str) -> bool:
         if len(self._handshakes) < self.limits.unauthenticated and len(self._clients) < self.limits.connections:
@@ -228,10 +224,12 @@ class Connections:
         """Start handshakes in the queue's order, while enough processor time is left."""
         while True:
             await self._has_waiting.wait()
-            now = time.monotonic()
+            now, started_at = time.monotonic(), time.thread_time()
             client = self._handshakes.take_next(now)
             if client is not None and _has_ended(client.connection):
                 self.refuse(client, RefusalReason.BAD_HANDSHAKE)
+                self.cpu.charge_accept(client.address, time.thread_time() - started_at, now)
+                await asyncio.sleep(0)  # thousands of connections may have ended
             elif client is not None and now > client.accepted_at + self.limits.handshake_wait_seconds:
                 # After a restart, all agents connect at once. Without this limit, each would give up in its handshake.
                 self.refuse(client, RefusalReason.TOO_MANY_CONNECTIONS)

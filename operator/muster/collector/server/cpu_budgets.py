@@ -26,6 +26,12 @@ MIN_WEIGHT = 16.0
 CUT_OFF_DEBT = 0.5
 """The debt in seconds at which a pod that ignores Retry-After loses its connection."""
 
+ADDRESS_CUT_OFF_DEBT = 0.15
+"""The debt in seconds at which the collector closes an address's new connections at once.
+
+The debt does not grow further, because another pod may get the address.
+"""
+
 MAX_PODS = 50_000
 MAX_ADDRESSES = 10_000
 
@@ -125,6 +131,19 @@ class CpuBudgets:
         """Charge an address. Negative seconds are a refund."""
         self._addresses.charge(address, seconds, now)
         self._unauthenticated.charge("", seconds, now)
+
+    def charge_accept(self, address: str, seconds: float, now: float) -> None:
+        """Charge an address for accepting or closing its connection. Negative seconds are a refund.
+
+        The budget that all addresses share does not pay for it. Otherwise a flood of connections from one address would
+        delay the handshakes of all others.
+        """
+        if not self.is_address_cut_off(address, now):
+            self._addresses.charge(address, seconds, now)
+
+    def is_address_cut_off(self, address: str, now: float) -> bool:
+        """Whether the address has opened so many connections that its new ones are closed at once."""
+        return self._addresses.get_balance(address, now) < -ADDRESS_CUT_OFF_DEBT
 
     def may_start_any_handshake(self, now: float) -> bool:
         """Whether any handshake may start now."""

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.collector.server.cpu_budgets import (
+    ADDRESS_CUT_OFF_DEBT,
     ADDRESS_RATE,
     CUT_OFF_DEBT,
     POD_RATE,
@@ -48,6 +49,30 @@ def test_who_goes_on_in_debt_is_cut_off() -> None:
 
     assert cpu.is_cut_off("pod", 0.0)
     assert not cpu.is_cut_off("pod", 60.0)
+
+
+def test_an_address_that_opens_connections_without_end_loses_its_own_only() -> None:
+    cpu, connections = shares(), 0
+    while not cpu.is_address_cut_off("10.0.0.1", 0.0):
+        cpu.charge_accept("10.0.0.1", 40e-6, 0.0)
+        connections += 1
+    assert 5_000 < connections < 10_000
+    assert not cpu.may_start_handshake("10.0.0.1", 0.0)
+    assert cpu.may_start_handshake("10.0.0.2", 0.0)
+    assert cpu.may_start_any_handshake(0.0)
+    # The next pod with this address need not wait for long.
+    for _ in range(100_000):
+        cpu.charge_accept("10.0.0.1", 40e-6, 0.0)
+    assert not cpu.is_address_cut_off("10.0.0.1", 0.1)
+    assert cpu.may_start_handshake("10.0.0.1", 2 * ADDRESS_CUT_OFF_DEBT / ADDRESS_RATE.per_second)
+
+
+def test_the_time_to_accept_an_agents_connection_is_refunded() -> None:
+    cpu = shares()
+    for _ in range(10_000):
+        cpu.charge_accept("10.0.0.1", 40e-6, 0.0)
+        cpu.charge_accept("10.0.0.1", -40e-6, 0.0)
+    assert cpu.may_start_handshake("10.0.0.1", 0.0)
 
 
 def test_an_address_without_time_is_not_greeted_and_others_are() -> None:
