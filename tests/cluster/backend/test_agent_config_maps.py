@@ -130,6 +130,19 @@ async def test_a_config_map_that_a_user_deletes_is_created_again_once_a_pod_lack
     assert read_owner_uid(await team.read()) == job.metadata.uid
 
 
+async def test_a_config_map_that_a_user_deletes_is_created_again_with_the_next_pod(team: Team) -> None:
+    job, operator = await team.create_job("first"), team.new_operator()
+    await operator.make(job)
+    created = await team.version()
+    await operator.check(team.namespace)
+    await operator.make(job)
+    assert await team.version() == created
+    await team.client.delete(CONFIG_MAPS, team.namespace, NAME)
+    await operator.check(team.namespace)
+    await operator.make(job)
+    assert read_owner_uid(await team.read()) == job.metadata.uid
+
+
 @pytest.mark.parametrize("change", [{"binaryData": {"agent.pyz": "ZXZpbA=="}}, {"immutable": False}])
 async def test_a_users_config_map_of_this_name_runs_in_no_pod(team: Team, change: dict[str, JSON]) -> None:
     job = await team.create_job("first")

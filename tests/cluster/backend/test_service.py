@@ -4,8 +4,9 @@ from cluster.backend.world import Operator, World
 from muster.api.document import JSON
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
-from muster.core.actions import CreateNode
+from muster.core.actions import SendCommand
 from muster.objects.kubernetes.kinds import PODS, SERVICES, Object
+from muster_worker.contract.schema import Command, CommandKind
 
 
 async def _give_address(world: World, pod: str, address: str) -> None:
@@ -48,7 +49,7 @@ async def test_the_service_selects_the_pods_once_they_have_addresses(world: Worl
         assert await _selector(world) == {"muster.dev/job-uid": job.metadata.uid}
 
 
-async def test_a_service_that_a_user_deleted_is_created_with_the_next_pod(world: World) -> None:
+async def test_a_service_that_a_user_deleted_is_created_before_the_ranks_start(world: World) -> None:
     operator, job = world.operator(), world.job()
     async with operator.informed(world.namespace):
         await operator.create(job)
@@ -57,11 +58,21 @@ async def test_a_service_that_a_user_deleted_is_created_with_the_next_pod(world:
             await _give_address(world, f"vit-{node}-0", f"10.1.2.{3 + node}")
         await _until_addresses(operator, job, 2)
         await operator.apply(job)
-        assert not (await world.client.list(SERVICES, world.namespace)).items
-        await operator.apply(job, CreateNode(0, 1))
-        await _give_address(world, "vit-0-1", "10.1.2.5")
+        assert await _selector(world) == {"muster.dev/job-uid": job.metadata.uid}
+
+
+async def test_a_service_that_a_user_deletes_later_is_created_before_the_next_attempt(world: World) -> None:
+    operator, job = world.operator(), world.job()
+    async with operator.informed(world.namespace):
+        await operator.create(job)
+        for node in range(2):
+            await _give_address(world, f"vit-{node}-0", f"10.1.2.{3 + node}")
         await _until_addresses(operator, job, 2)
         await operator.apply(job)
+        await world.client.delete(SERVICES, world.namespace, "vit-muster")
+        await operator.apply(job)
+        assert not (await world.client.list(SERVICES, world.namespace)).items
+        await operator.apply(job, SendCommand((0, 1), Command(1, job.metadata.uid, 2, CommandKind.START)))
         assert await _selector(world) == {"muster.dev/job-uid": job.metadata.uid}
 
 

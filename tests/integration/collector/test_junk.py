@@ -380,9 +380,7 @@ async def test_an_address_that_opened_too_many_connections_is_shown_out_at_once(
         await raw.close()
     assert site.collector.refusal_counts == {RefusalReason.TOO_BUSY: 1}
 
-    another = Raw(
-        *await asyncio.open_connection(site.host, site.port, ssl=site.tls(), local_addr=("127.0.0.2", 0))
-    )
+    another = Raw(*await asyncio.open_connection(site.host, site.port, ssl=site.tls(), local_addr=("127.0.0.2", 0)))
     assert site.collector.open_connections == 1
     await another.close()
 

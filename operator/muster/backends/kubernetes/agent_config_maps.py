@@ -12,7 +12,7 @@ from muster.api.spec.job import Job
 from muster.clients.kubernetes.client import Client
 from muster.diagnose.kubernetes.refusals import Refusal, build_name_conflict, read_refusal
 from muster.objects.kubernetes.errors import ApiError
-from muster.objects.kubernetes.kinds import CONFIG_MAPS, Object
+from muster.objects.kubernetes.kinds import CONFIG_MAP_IDENTITIES, CONFIG_MAPS, Object
 from muster.objects.kubernetes.pods import read_owner_uid
 from muster.render.agent_archive import build_agent_archive
 from muster.render.kubernetes.render import render_agent_config_map
@@ -43,6 +43,20 @@ class AgentConfigMaps:
             if self.has_job(self._owners.get(namespace, "")):
                 return None
             return await self._create_or_adopt(job)
+
+    async def check(self, namespace: str) -> None:
+        """Find out whether a user has deleted the namespace's ConfigMap, for the next `make`. Raises `ApiError`."""
+        owner = self._owners.get(namespace)
+        if owner is None:
+            return
+        try:
+            stored_owner = read_owner_uid(await self.client.get(CONFIG_MAP_IDENTITIES, namespace, self.name))
+        except ApiError as error:
+            if not error.is_not_found:
+                raise
+            stored_owner = ""
+        if stored_owner != owner:
+            self.expect_missing(namespace)
 
     def expect_missing(self, namespace: str) -> None:
         """Check the namespace's ConfigMap at the next `make`: a user has deleted it."""

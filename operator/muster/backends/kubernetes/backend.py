@@ -32,6 +32,7 @@ from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import JOBS, PODS
 from muster.objects.kubernetes.pods import JOB_PODS, PodView, read_pod
 from muster.render.kubernetes.pod_settings import PodSettings
+from muster_worker.contract.schema import CommandKind
 
 _log = logging.getLogger(__name__)
 
@@ -123,9 +124,10 @@ class KubernetesBackend:
     async def apply(self, job: Job, actions: Sequence[Action]) -> None:
         """Execute the actions. Raises `ApiError` if some of them need a retry."""
         job_state = self._get_job_state(job)
+        job_state.expect_service_missing(_find_started_attempt(actions))
         requests = [
             *self._create_or_refresh(job, job_state, actions),
-            add_service_selector(job, job_state, self.pods, self.client),
+            add_service_selector(job, job_state, self.pods, self._children),
         ]
         for action in actions:
             match action:
@@ -278,6 +280,12 @@ class KubernetesBackend:
     async def _delete_resource(self, job: Job) -> None:
         metadata = job.metadata
         await self.client.delete(JOBS, metadata.namespace, metadata.name, uid=metadata.uid)
+
+
+def _find_started_attempt(actions: Sequence[Action]) -> int:
+    """Return the attempt that the actions start; 0 if they start none."""
+    commands = (action.command for action in actions if isinstance(action, SendCommand))
+    return max((command.attempt for command in commands if command.kind == CommandKind.START), default=0)
 
 
 def _get_end_time(last_pod: PodEntry | None) -> float | None:

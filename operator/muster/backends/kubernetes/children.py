@@ -41,11 +41,15 @@ class ChildObjects:
     async def write_service_and_config_maps(self, job: Job) -> Refusal | None:
         """Create or update the Service and the ConfigMaps. Return the refusal, if any."""
         service, config_map, agent_config_map = await asyncio.gather(
-            self._create_or_update(job, SERVICES, render.render_service(job)),
+            self.write_service(job),
             self.write_config_map(job),
             self.agent_config_maps.make(job),
         )
         return service or config_map or agent_config_map
+
+    async def write_service(self, job: Job) -> Refusal | None:
+        """Create the Service without a selector if it is missing. Return the refusal, if any."""
+        return await self._create_or_update(job, SERVICES, render.render_service(job))
 
     async def write_config_map(self, job: Job) -> Refusal | None:
         """Create or update the ConfigMap with the current plan. Return the refusal, if any."""
@@ -132,34 +136,47 @@ def _lacks_config_map(process: ProcessFacts, name: str) -> bool:
     return problem is not None and problem.reason == CONFIG_MISSING and f" {name} " in problem.message
 
 
-async def add_service_selector(job: Job, job_state: JobState, pods: PodIndex, client: Client) -> None:
+async def add_service_selector(job: Job, job_state: JobState, pods: PodIndex, children: ChildObjects) -> None:
     """Add the Service's selector once as many pods have an address as an attempt needs. Raises `ApiError`.
 
-    With an earlier selector, Kubernetes would write the Service's endpoints again whenever a pod gets its address.
+    With an earlier selector, Kubernetes would write the Service's endpoints again whenever a pod gets its address. If a
+    user has deleted the Service, create it again.
     """
     if job_state.service_has_selector:
         return
     # No pod looks up the names of pods that have ended.
     if sum(entry.pod.ip != "" for entry in _list_active_pods(job, pods)) < job.spec.min_nodes:
         return
-    await _merge_selector(job, client)
+    await _merge_selector(job, children)
     job_state.service_has_selector = True
 
 
-async def _merge_selector(job: Job, client: Client) -> None:
-    namespace, name = job.metadata.namespace, build_children_name(job.metadata.name)
+async def _merge_selector(job: Job, children: ChildObjects) -> None:
+    client, namespace, name = children.client, job.metadata.namespace, build_children_name(job.metadata.name)
     selector = render.render_pod_selector(job)
     try:
-        stored = await client.get(SERVICES, namespace, name)
+        stored = await _get_or_create_service(job, children)
         if read_owner_uid(stored) != job.metadata.uid or read_mapping(stored["spec"]).get("selector") == selector:
             return
         # With the uid, the merge fails if someone has replaced the Service since the read.
         uid = read_mapping(stored["metadata"]).get("uid")
         await client.merge(SERVICES, namespace, name, {"metadata": {"uid": uid}, "spec": {"selector": selector}})
     except ApiError as error:
-        # A user has deleted the Service: muster creates it again together with the next pod.
+        # A user deletes or replaces the Service at this moment: muster looks again at the next start of the ranks.
         if not (error.is_not_found or error.is_conflict):
             raise
+
+
+async def _get_or_create_service(job: Job, children: ChildObjects) -> Object:
+    namespace, name = job.metadata.namespace, build_children_name(job.metadata.name)
+    try:
+        return await children.client.get(SERVICES, namespace, name)
+    except ApiError as error:
+        if not error.is_not_found:
+            raise
+    # If it is refused, the next request finds no Service either.
+    await children.write_service(job)
+    return await children.client.get(SERVICES, namespace, name)
 
 
 def _list_active_pods(job: Job, pods: PodIndex) -> Iterator[PodEntry]:

@@ -77,6 +77,9 @@ class JobState:
     service_has_selector: bool = False
     """Whether muster has given the Service the selector that selects the job's pods."""
 
+    service_checked_attempt: int = 1
+    """The last attempt before which muster looked whether the Service still exists. It is new at the first one."""
+
     requested_source: RequestedSource | None = None
     """The edited code that the job's annotation named when muster last read its ConfigMap."""
 
@@ -113,6 +116,11 @@ class JobState:
         previous = self.sent_commands.get(node)
         if previous is None or (previous.pod_uid, previous.command) != (sent.pod_uid, sent.command):
             self.sent_commands[node] = sent
+
+    def expect_service_missing(self, attempt: int) -> None:
+        """Look once at the start of this attempt whether a user has deleted the Service."""
+        if attempt > self.service_checked_attempt:
+            self.service_checked_attempt, self.service_has_selector = attempt, False
 
     def keep_disruption(self, pod_uid: str, process: ProcessFacts) -> ProcessFacts:
         """Return the pod's facts with its announced disruption.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.backends.kubernetes.children import ChildObjects
 from muster.backends.kubernetes.job_state import JobState
@@ -16,7 +17,7 @@ from muster.clients.kubernetes.fair_slots import FairSlots
 from muster.collector.store import RankStore
 from muster.core.actions import CreateNode
 from muster.core.problem import Problem
-from muster.diagnose.kubernetes.refusals import Refusal, build_name_conflict, read_refusal
+from muster.diagnose.kubernetes.refusals import Refusal, build_deletion_wait, build_name_conflict, read_refusal
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import PODS, Object
 from muster.objects.kubernetes.names import build_pod_name
@@ -115,6 +116,9 @@ class PodCreator:
             if refusal is not None:
                 return refusal
         ca_bundle = self.children.get_ca_bundle()
+        if any(action.replacement > 0 for action in actions):
+            # A user may have deleted it since the first pods mounted it.
+            await self.children.agent_config_maps.check(job.metadata.namespace)
         refusal = await self.children.write_service_and_config_maps(job)
         if refusal is None:
             job_state.ca_bundle = ca_bundle
@@ -199,7 +203,8 @@ class PodCreator:
             elif pod is not None and batch.job_state.is_leftover(pod, self.clock()):
                 batch.job_state.taken_replacement_numbers[action.node] = action.replacement
             else:
-                batch.node_problems[action.node] = build_name_conflict("Pod", name, namespace)
+                build_problem = build_deletion_wait if _is_being_deleted(created) else build_name_conflict
+                batch.node_problems[action.node] = build_problem("Pod", name, namespace)
 
     async def _render(self, batch: _Batch, action: CreateNode) -> Object:
         """Render a node's pod. Each iteration of the event loop renders only one pod."""
@@ -223,6 +228,10 @@ class PodCreator:
     def _check_unconfirmed(self, job_uid: str) -> None:
         if self.pods.list_unconfirmed_pods(job_uid):
             self.pods.on_change(job_uid)
+
+
+def _is_being_deleted(stored: Object) -> bool:
+    return read_mapping(stored.get("metadata")).get("deletionTimestamp") is not None
 
 
 def _read_refusal(error: ApiError, body: Object, job: Job) -> Refusal:

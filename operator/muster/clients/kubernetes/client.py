@@ -118,9 +118,8 @@ class Client:
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
         """Return an object. `namespace` is None for a cluster-scoped kind."""
-        return parse_object(
-            await self._session.fetch_text(Request("GET", kind.build_path(namespace, name))), kind.parse_options
-        )
+        request = Request("GET", kind.build_path(namespace, name), accept=_accept(kind, ""))
+        return parse_object(await self._session.fetch_text(request), kind.parse_options)
 
     async def list(self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = "") -> Listing:
         """Return all objects that the selectors match, in one namespace or in all (None)."""

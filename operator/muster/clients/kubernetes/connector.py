@@ -23,7 +23,10 @@ class AbortingConnector(aiohttp.TCPConnector):
         self._transports: WeakSet[asyncio.Transport] = WeakSet()
 
     async def connect(
-        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the signature is aiohttp's
     ) -> Connection:
         """Return a connection for the request."""
         connection = await super().connect(req, traces, timeout)

@@ -43,9 +43,7 @@ def measure_texts(agent: AgentFacts) -> int:
     """Return the memory that the texts of an agent's facts take, and what else `drop_texts` drops."""
     collectives = sum(len(rank.collectives) for rank in _list_rank_reports(agent))
     return (
-        sum(map(sys.getsizeof, _list_texts(agent)))
-        + COLLECTIVE_BYTES * collectives
-        + METRIC_BYTES * len(agent.metrics)
+        sum(map(sys.getsizeof, _list_texts(agent))) + COLLECTIVE_BYTES * collectives + METRIC_BYTES * len(agent.metrics)
     )
 
 

@@ -71,6 +71,12 @@ def build_name_conflict(kind: str, name: str, namespace: str) -> Problem:
     return Problem(NAME_TAKEN, message)
 
 
+def build_deletion_wait(kind: str, name: str, namespace: str) -> Problem:
+    """Return the problem that an object of another owner still has the child's name, and is being deleted."""
+    message = f"{kind} {name} in namespace {namespace} belongs to another owner and is being deleted"
+    return Problem(NAME_TAKEN, f"{message}: muster waits until it is gone")
+
+
 def _check_quota(error: ApiError, _: Job) -> Problem | None:
     result = _split_at(error.message, _QUOTA)
     if result is not None and error.status == HTTPStatus.FORBIDDEN:

@@ -73,6 +73,14 @@ NODES = Kind(
 )
 SERVICES = Kind("", "v1", "services", "Service")
 CONFIG_MAPS = Kind("", "v1", "configmaps", "ConfigMap")
+CONFIG_MAP_IDENTITIES = Kind(
+    "",
+    "v1",
+    "configmaps",
+    "ConfigMap",
+    ParseOptions(metadata=frozenset({"name", "uid", "ownerReferences"}), parts=frozenset()),
+)
+"""ConfigMaps without their data, which may be large."""
 SECRETS = Kind("", "v1", "secrets", "Secret")
 EVENTS = Kind("", "v1", "events", "Event")
 ENDPOINT_SLICES = Kind("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")

@@ -7,12 +7,13 @@ from aiohttp import web
 
 from fakes.api_client import api_client
 from muster.api.document import JSON
-from muster.backends.kubernetes.children import add_service_selector
+from muster.backends.kubernetes.agent_config_maps import AgentConfigMaps
+from muster.backends.kubernetes.children import ChildObjects, add_service_selector
 from muster.backends.kubernetes.job_state import JobState
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.clients.kubernetes.client import Change
 from unit.core.builders import START
-from unit.render.kubernetes.cluster_jobs import UID, cluster_job, rendered
+from unit.render.kubernetes.cluster_jobs import SETTING, UID, cluster_job, rendered
 
 JOB = cluster_job(nodes=2)
 SERVICE: JSON = {"metadata": {"uid": "a-service", "ownerReferences": []}, "spec": {}}
@@ -58,7 +59,9 @@ async def test_the_service_is_read_once_all_running_pods_have_addresses(
     app.router.add_route("*", "/{path:.*}", answer)
     job_state, index = JobState(), make_index(*statuses)
     async with api_client(app, tmp_path) as client:
-        await add_service_selector(JOB, job_state, index, client)
-        await add_service_selector(JOB, job_state, index, client)
+        agent_config_maps = AgentConfigMaps(client, SETTING.agent_config_map, {UID}.__contains__)
+        children = ChildObjects(client, SETTING, agent_config_maps, lambda: "PEM")
+        await add_service_selector(JOB, job_state, index, children)
+        await add_service_selector(JOB, job_state, index, children)
     assert received == requests
     assert job_state.service_has_selector == bool(requests)
