@@ -279,4 +279,4 @@ assert os.waitpid(pid, 0)[1] == 0
     heard = agent.run_rank(sys.executable, _script(agent, script))
     assert heard.errors == ""
     assert heard.progress.pid == heard.started.pid
-    assert (heard.progress.step, heard.progress.stopping_calls, heard.progress.phase) == (None, 0, None)
+    assert (heard.progress.step, heard.progress.stopping_calls, heard.progress.phase) == (None, 0, "")

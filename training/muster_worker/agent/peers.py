@@ -35,7 +35,7 @@ def set_peers(
     """Set the members of the attempt, by node rank, and the interface that has the node's address in `peers`."""
     address = peers[node_rank].address
     # Launchers and ranks know node ranks only.
-    members = tuple(replace(peer, node=rank) for rank, peer in enumerate(peers))
+    members = tuple(peer if peer.node == rank else replace(peer, node=rank) for rank, peer in enumerate(peers))
     plan = replace(context.plan, nodes=len(peers))
     numbers = tuple(peer.node for peer in peers)
     host = replace(context.host, members=() if numbers == tuple(range(len(peers))) else numbers)

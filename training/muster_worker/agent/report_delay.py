@@ -8,8 +8,11 @@ from dataclasses import replace
 from muster_worker.agent.state import NodeState
 from muster_worker.contract.schema import AgentPhase
 
-BRIEF_SECONDS = 0.05
-"""How long a report waits for a state that follows soon: all ranks have started, or all have ended."""
+BRIEF_SECONDS = 0.2
+"""How long a report waits for a state that follows soon: all ranks have started, or all have ended.
+
+On a machine with many agents, all restart their ranks at once, and each report delays the ranks.
+"""
 
 
 def compute_report_delay(before: NodeState, after: NodeState) -> float:
