@@ -45,7 +45,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     progress_file.create(name)
     writer = progress_file.claim(name)
     assert writer is not None
-    user_report.start(writer)
+    user_report.start(writer, name)
     yield name
     user_report.stop()
 

@@ -91,7 +91,7 @@ def test_the_script_s_first_step_is_kept(tmp_path: Path) -> None:
 
 def test_the_script_s_total_is_the_last_one(tmp_path: Path) -> None:
     path, writer = _claimed(tmp_path)
-    user_report.start(writer)
+    user_report.start(writer, path)
     try:
         user_report.report(step=6, total_steps=100)
         user_report.report(step=7, loss=0.5)

@@ -33,9 +33,7 @@ def compute_max_report_bytes(ranks: int) -> int:
 def encode(value: object) -> bytes:
     """Encode a contract value as JSON in UTF-8. Keys are sorted: equal values give equal bytes."""
     # The encoder calls `_list_fields` for each value. `dataclasses.asdict` would copy all of them, five times slower.
-    text = json.dumps(
-        _list_fields(value), default=_list_fields, sort_keys=True, separators=(",", ":"), allow_nan=False
-    )
+    text = json.dumps(_list_fields(value), default=_list_fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return text.encode("utf-8")
 
 

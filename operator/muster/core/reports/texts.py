@@ -18,7 +18,7 @@ MAX_TRUNCATED_CHARS = 64
 MAX_TRUNCATED_BYTES = sys.getsizeof("\U0001f600" * MAX_TRUNCATED_CHARS)
 
 AGENT_BYTES = 2500
-RANK_BYTES = 850
+RANK_BYTES = 900
 COLLECTIVE_BYTES = 300
 METRIC_BYTES = 300
 """The memory of the facts about an agent, a rank, a collective and a metric, without their texts (CPython 3.11)."""
