@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from muster.api.document import JSON, Document, quote
+from muster.api.json_fields import read_mapping, read_string
 from muster.api.size_limits import find_size_problem
 from muster.api.validation.messages import describe_value
 from muster.api.yaml.serialise import to_yaml
@@ -21,6 +22,9 @@ from muster.importers.kubernetes.kinds.registry import (
 )
 from muster.importers.kubernetes.report import Location
 
+_OWN_KINDS = frozenset(kind for _, kind in IMPORTERS) - {"Job"}
+"""Kinds whose names tell that they are trainings, also with a mistyped group."""
+
 Runtimes = Mapping[tuple[str, str], Document]
 """Training runtimes by kind and name."""
 
@@ -33,27 +37,33 @@ class ManifestResult:
     notices: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     resources: list[dict[str, JSON]] = field(default_factory=list)
+    job_names: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The manifest of each job, by the job's namespace and name."""
 
 
 def import_manifests(documents: Sequence[Document], runtime_documents: Sequence[Document] = ()) -> ManifestResult:
     """Convert all training jobs among the documents."""
     result = ManifestResult()
     items = [item for document in documents for item in _list_items(document)]
-    runtimes = find_runtimes([*runtime_documents, *items])
+    runtimes = find_runtimes([*runtime_documents, *items], result.problems)
     for document in items:
         _import_document(document, runtimes, result)
     return result
 
 
-def find_runtimes(documents: Iterable[Document]) -> Runtimes:
-    """Return the training runtimes among the documents."""
-    runtimes = {}
+def find_runtimes(documents: Iterable[Document], problems: list[str]) -> Runtimes:
+    """Return the training runtimes among the documents. Add a problem for each whose name another one has."""
+    runtimes: dict[tuple[str, str], Document] = {}
     for document in documents:
         group, kind = read_kind(document)
         metadata = document.value.get("metadata") if isinstance(document.value, dict) else None
         name = metadata.get("name") if isinstance(metadata, dict) else None
-        if group == RUNTIME_GROUP and kind in RUNTIME_PLURALS and isinstance(name, str):
-            runtimes[kind, name] = document
+        if group != RUNTIME_GROUP or kind not in RUNTIME_PLURALS or not isinstance(name, str):
+            continue
+        if (kind, name) in runtimes:
+            message = f"another {kind} has the name {quote(name)}; pass only the one of the job's namespace"
+            problems.append(Location(document, ("metadata", "name")).describe(message))
+        runtimes[kind, name] = document
     return runtimes
 
 
@@ -65,14 +75,15 @@ def read_kind(document: Document) -> tuple[str, str]:
 
 
 def _list_items(document: Document) -> list[Document]:
-    """Return the items of a list, as `kubectl get -o yaml` prints it, or the document itself."""
+    """Return the items of a list, as `kubectl get -o yaml` prints it, and of lists in it, or the document itself."""
     value = document.value
     if not isinstance(value, dict) or not str(value.get("kind")).endswith("List"):
         return [document]
     items = value.get("items")
     if not isinstance(items, list):
         return [document]
-    return [_take_item(document, index, item) for index, item in enumerate(items)]
+    taken = (_take_item(document, index, item) for index, item in enumerate(items))
+    return [inner for item in taken for inner in _list_items(item)]
 
 
 def _take_item(document: Document, index: int, item: JSON) -> Document:
@@ -113,8 +124,19 @@ def _import_document(document: Document, runtimes: Runtimes, result: ManifestRes
     result.notices += reading.report.notices
     result.problems += reading.report.problems
     if draft is not None and not reading.report.problems:
-        result.resources.append(draft.build_resource())
-        result.documents += format_job(draft, kind)
+        _add_job(draft, document, result)
+
+
+def _add_job(draft: Draft, document: Document, result: ManifestResult) -> None:
+    resource, (_, kind) = draft.build_resource(), read_kind(document)
+    name = (read_string(read_mapping(resource["metadata"]).get("namespace")), draft.name)
+    other = result.job_names.get(name)
+    if other is not None:
+        message = f"{other} {draft.name} has the same name, and both would be one job; give one of them another name"
+        result.problems.append(Location(document, ("metadata", "name")).describe(message))
+    result.job_names[name] = kind
+    result.resources.append(resource)
+    result.documents += format_job(draft, kind)
 
 
 def _skip(document: Document, group: str, kind: str, result: ManifestResult) -> None:
@@ -126,7 +148,7 @@ def _skip(document: Document, group: str, kind: str, result: ManifestResult) -> 
     if value.get("kind") is None or value.get("apiVersion") is None:
         message = f"apiVersion and kind are expected; muster imports {list_kinds()}"
         result.problems.append(root.describe(message))
-    elif group in TRAINING_GROUPS:
+    elif group in TRAINING_GROUPS or kind in _OWN_KINDS:
         message = f"found {quote(kind)} of {quote(str(value.get('apiVersion')))}; muster imports {list_kinds()}"
         result.problems.append(root.child("kind").describe(message))
     else:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from muster.api.document import Document, FieldPath, format_path
 from muster.api.field_problems import FieldProblem
 
+MAX_MESSAGE_CHARS = 1_000
+"""The rest of a longer message is dropped: it may quote a text of a manifest."""
+
 
 @dataclass(frozen=True)
 class Location:
@@ -21,7 +24,8 @@ class Location:
 
     def describe(self, message: str, suffix: str = "") -> str:
         """Return `file:line: path: message`. `suffix` is the formatted rest of the path."""
-        problem = FieldProblem(format_path(self.path) + suffix, message, self.document.find_line(self.path))
+        text = format_path(self.path) + suffix
+        problem = FieldProblem(_make_printable(text), _make_printable(message), self.document.find_line(self.path))
         return problem.format_with_source(self.document.source)
 
 
@@ -49,6 +53,12 @@ class Report:
     def note(self, location: Location, message: str) -> None:
         """Add a notice about a field that has no effect in muster, or another one."""
         self._notices.append((location, location.describe(message)))
+
+
+def _make_printable(text: str) -> str:
+    """Escape what controls a terminal: an administrator may list the manifests of tenants."""
+    shortened = text if len(text) <= MAX_MESSAGE_CHARS else text[: MAX_MESSAGE_CHARS - 1] + "…"
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in shortened)
 
 
 def _sort(entries: list[tuple[Location, str]]) -> tuple[str, ...]:

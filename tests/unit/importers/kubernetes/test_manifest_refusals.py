@@ -4,7 +4,14 @@ import pytest
 
 from muster.api.document import JSON, Document
 from muster.importers.kubernetes.manifests import import_manifests
-from unit.importers.kubernetes.manifest_files import MANIFESTS, RUNTIMES, Change, import_changed, load_table
+from unit.importers.kubernetes.manifest_files import (
+    MANIFESTS,
+    RUNTIMES,
+    Change,
+    change_manifest,
+    import_changed,
+    load_table,
+)
 
 ROWS = load_table("refusals.yaml")
 
@@ -49,3 +56,39 @@ def test_a_problem_names_the_line() -> None:
     assert isinstance(document.value, dict)
     broken = Document({**document.value, "kind": "TFJob"}, document.source, document.lines)
     assert import_manifests([broken]).problems[0].startswith('pytorch_simple.yaml:2: kind: found "TFJob"')
+
+
+def test_two_jobs_of_a_name_would_be_one() -> None:
+    (manifest,) = MANIFESTS["pytorch_simple"]
+    (elsewhere,) = change_manifest("pytorch_simple", Change("metadata.namespace", "other"))
+
+    assert import_manifests([manifest, elsewhere]).problems == []
+    (problem,) = import_manifests([manifest, manifest]).problems
+    assert "metadata.name: PyTorchJob pytorch-simple has the same name, and both would be one job" in problem
+
+
+def test_two_runtimes_of_a_name_are_a_question() -> None:
+    runtime = RUNTIMES[0]
+
+    (problem,) = import_manifests([], [runtime, runtime]).problems
+
+    assert "pass only the one of the job's namespace" in problem
+
+
+@pytest.mark.parametrize("version", ["kubeflow/v1", "kubeflow.org", "kubefloworg/v1"])
+def test_a_training_of_a_mistyped_group_is_not_skipped(version: str) -> None:
+    (problem,) = import_manifests([Document({"apiVersion": version, "kind": "PyTorchJob"}, "a.yaml")]).problems
+    assert f'found "PyTorchJob" of "{version}"; muster imports PyTorchJob (kubeflow.org/v1)' in problem
+
+
+def test_jobs_of_a_list_in_a_list_are_imported() -> None:
+    (manifest,) = MANIFESTS["pytorch_simple"]
+    inner: dict[str, JSON] = {"apiVersion": "v1", "kind": "List", "items": [manifest.value]}
+    result = import_manifests([Document({"apiVersion": "v1", "kind": "List", "items": [inner]}, "a.yaml")])
+    assert len(result.resources) == 1
+
+
+def test_a_text_of_a_tenant_controls_no_terminal_and_forges_no_line() -> None:
+    result = import_changed("pytorch_simple", Change("spec.runPolicy.managedBy", "a\x1b[2Jb\nforged" + "x" * 5000))
+    assert all(message.isprintable() for message in result.problems)
+    assert max(map(len, result.problems)) < 1200
