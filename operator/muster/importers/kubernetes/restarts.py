@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from muster.api.document import JSON
 from muster.api.json_fields import read_integer
 from muster.api.spec.failure_policy import MAX_RESTARTS, MAX_VALUES
+from muster.api.validation.messages import describe_value
 from muster.importers.kubernetes.fields import Fields
 from muster.importers.kubernetes.pod_template import PodTemplate
 from muster.importers.kubernetes.report import Location, Report
@@ -102,6 +103,11 @@ def _read_exit_codes(fields: Fields) -> list[JSON]:
     fields.ignore("containerName", "muster compares the exit code of the rank that failed first")
     operator = fields.take_choice("operator", ("In", "NotIn"))
     values = fields.take_list("values")
+    for index, value in enumerate(values):
+        if read_integer(value) is None:
+            fields.report.add(
+                fields.locate("values").child(index), f"found {describe_value(value)}; an exit code is expected"
+            )
     if operator == "NotIn":
         fields.report.add(fields.locate("operator"), "found NotIn; a rule of failurePolicy lists the codes: use In")
         return []

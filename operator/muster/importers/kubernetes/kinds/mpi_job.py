@@ -96,10 +96,12 @@ def _write_restarts(draft: Draft, launcher: Replica, worker: Replica, policy: Ru
     location = launcher.fields.locate("restartPolicy")
     if worker is not launcher and worker.restart_policy not in (None, launcher.restart_policy):
         report.note(worker.fields.locate("restartPolicy"), "the launcher's policy decides, for all ranks together")
-    restart_policy = launcher.restart_policy or ("Never" if is_version_1 else "OnFailure")
+    restart_policy = launcher.restart_policy or "Never"
     limit = policy.backoff_limit
-    if limit is None and not is_version_1 and restart_policy != "Never":
-        limit = RestartLimit(DEFAULT_BACKOFF_LIMIT, location)  # the launcher is a batch/v1 Job
+    if not is_version_1:
+        # The launcher is a batch/v1 Job, which replaces a failed pod also with Never.
+        restart_policy = "OnFailure" if restart_policy == "Never" else restart_policy
+        limit = limit or RestartLimit(DEFAULT_BACKOFF_LIMIT, location)
     restarts, rules = read_replica_policy(restart_policy, location, limit, report)
     draft.set(
         "failurePolicy", make_policy(restarts, rules, report), location if restarts is None else restarts.location
