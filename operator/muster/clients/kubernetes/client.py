@@ -118,7 +118,7 @@ class Client:
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
         """Return an object. `namespace` is None for a cluster-scoped kind."""
-        request = Request("GET", kind.build_path(namespace, name), accept=_build_accept_header(kind, ""))
+        request = Request("GET", kind.build_path(namespace, name), accept=build_accept_header(kind, ""))
         return parse_object(await self._session.fetch_text(request), kind.parse_options)
 
     async def list(self, kind: Kind, namespace: str | None = None, *, labels: str = "", fields: str = "") -> Listing:
