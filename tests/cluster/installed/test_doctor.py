@@ -12,6 +12,7 @@ def test_an_installation_is_well(installed_operator: Installation) -> None:
     assert found == [
         ["ok", "CRD:"],
         ["ok", "operator:"],
+        ["ok", "namespace:"],
         ["ok", "Lease:"],
         ["ok", "webhook:"],
         ["ok", "collector:"],

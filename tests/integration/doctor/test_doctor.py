@@ -141,6 +141,7 @@ async def test_all_is_well(tmp_path: Path) -> None:
     assert {name: lines[0] for name, lines in found.items()} == {
         "CRD": "ok",
         "operator": "ok",
+        "namespace": "ok",
         "Lease": "ok",
         "webhook": "ok",
         "collector": "ok",
@@ -175,6 +176,12 @@ def stop_replicas(installation: Installation) -> None:
 def install_another_version(installation: Installation) -> None:
     labels = installation.objects[DEPLOYMENTS]["items"][0]["metadata"]["labels"]
     installation.objects[DEPLOYMENTS]["items"][0]["metadata"]["labels"] = {**labels, "app.kubernetes.io/version": "9.0"}
+
+
+def serve_others(installation: Installation) -> None:
+    container = {"args": ["operator", "--namespace=team-b", "--namespace=team-c"]}
+    spec = installation.objects[DEPLOYMENTS]["items"][0]["spec"]
+    spec["template"] = {"spec": {"containers": [container]}}
 
 
 def free_lease(installation: Installation) -> None:
@@ -213,6 +220,7 @@ def deny_creation(installation: Installation) -> None:
         (remove_operator, "operator", "no Deployment of muster in the namespace muster-system", "--operator-namespace"),
         (stop_replicas, "operator", "0 of 2 replicas of muster-system/muster are available", "`kubectl describe pods"),
         (install_another_version, "operator", "muster-system/muster is of version 9.0", "the same version"),
+        (serve_others, "namespace", "not run the jobs of team-a, only those of team-b, team-c", "value namespaces"),
         (free_lease, "Lease", "nobody holds the Lease muster-system/muster", "`kubectl logs"),
         (stop_renewing, "Lease", "was not renewed for 13 s", "see its log"),
         (remove_authority, "webhook", "has no caBundle", "`kubectl logs"),

@@ -14,6 +14,7 @@ from muster.cli.doctor.operator_checks import (
     check_collector,
     check_crd,
     check_lease,
+    check_namespace,
     check_operator,
     check_webhook,
 )
@@ -27,6 +28,7 @@ _FAILED = 1
 CHECKS: tuple[tuple[str, Callable[[Cluster], Awaitable[Finding]]], ...] = (
     ("CRD", check_crd),
     ("operator", check_operator),
+    ("namespace", check_namespace),
     ("Lease", check_lease),
     ("webhook", check_webhook),
     ("collector", check_collector),

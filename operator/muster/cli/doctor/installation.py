@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from muster.api.document import JSON
-from muster.api.json_fields import read_integer, read_mapping, read_string
+from muster.api.json_fields import read_integer, read_mapping, read_mappings, read_string
 from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import Kind, Object
@@ -18,16 +18,17 @@ _LABELS = f"app.kubernetes.io/name={NAME}"
 
 @dataclass(frozen=True)
 class Deployment:
-    """A Deployment of the operator. `suffix` is the end of the names of its shard's objects, "" for the first shard."""
+    """A Deployment of the operator. `namespaces` are those whose jobs it runs; empty: all."""
 
     name: str
     version: str
+    namespaces: tuple[str, ...]
     replicas: int
     available: int
 
     @property
     def suffix(self) -> str:
-        """The end of the names of the shard's objects."""
+        """The end of the names of the shard's objects; "" for the first shard."""
         return self.name.removeprefix(NAME)
 
 
@@ -42,6 +43,12 @@ class Cluster:
     namespace: str
     operator_namespace: str
     deployments: tuple[Deployment, ...] | None
+
+    @property
+    def other_namespaces(self) -> tuple[str, ...]:
+        """The namespaces that the operator serves instead of the user's; empty if it serves the user's."""
+        served = self.deployments[0].namespaces if self.deployments else ()
+        return () if self.namespace in served else served
 
     async def find(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
         """Return an object; None if it does not exist. Raises `ApiError`."""
@@ -64,9 +71,20 @@ def _read_deployment(item: Object) -> Deployment:
     return Deployment(
         name=read_string(metadata.get("name")),
         version=read_string(read_mapping(metadata.get("labels")).get("app.kubernetes.io/version")),
+        namespaces=tuple(_read_namespaces(item)),
         replicas=_read_count(item, "spec", "replicas"),
         available=_read_count(item, "status", "availableReplicas"),
     )
+
+
+def _read_namespaces(item: Object) -> Iterator[str]:
+    template = read_mapping(read_mapping(item.get("spec")).get("template"))
+    for container in read_mappings(read_mapping(template.get("spec")).get("containers")):
+        arguments = container.get("args")
+        for argument in arguments if isinstance(arguments, list) else ():
+            option, _, value = read_string(argument).partition("=")
+            if option == "--namespace":
+                yield value
 
 
 def _read_count(item: Mapping[str, JSON], part: str, field: str) -> int:

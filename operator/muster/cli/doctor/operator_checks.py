@@ -82,6 +82,18 @@ async def check_operator(cluster: Cluster) -> Finding:
     return is_ok(f"all replicas of {names} are available")
 
 
+async def check_namespace(cluster: Cluster) -> Finding:
+    """Check that the operator runs the jobs of the user's namespace."""
+    if not cluster.deployments:
+        return is_unknown("without a Deployment of muster it is unknown which namespaces it serves")
+    if cluster.other_namespaces:
+        return has_failed(
+            f"muster does not run the jobs of {cluster.namespace}, only those of {', '.join(cluster.other_namespaces)}",
+            "choose one of them with --namespace, or add the namespace to the chart's value namespaces",
+        )
+    return is_ok(f"muster runs the jobs of {cluster.namespace}")
+
+
 async def check_lease(cluster: Cluster) -> Finding:
     """Check that a replica of each shard renews its Lease now. This needs no clock that agrees with the cluster's."""
     for name in _list_names(cluster, ""):
@@ -133,6 +145,8 @@ async def check_webhook(cluster: Cluster) -> Finding:
             f"ValidatingWebhookConfiguration {name} has no caBundle, which the operator writes",
             f"`kubectl logs -n {cluster.operator_namespace} deployment/{NAME}` says why",
         )
+    if cluster.other_namespaces:
+        return is_unknown(f"it does not review the jobs of {cluster.namespace}")
     try:
         await cluster.client.dry_run_create(JOBS, cluster.namespace, _make_refused_job(cluster.namespace))
     except ApiError as error:
@@ -140,7 +154,7 @@ async def check_webhook(cluster: Cluster) -> Finding:
             return is_ok("it answers")
         return is_unknown(f"a dry run in the namespace {cluster.namespace} did not reach it: {error.message}")
     return has_failed(
-        "the API server stores jobs without its answer, or it does not review the namespace " + cluster.namespace,
+        "the API server stores jobs without its answer",
         "it must reach the operator's pods on the webhook's port: check security groups and NetworkPolicies",
     )
 
