@@ -90,7 +90,8 @@ def all_run(report: Report) -> bool:
 
 
 def test_all_that_the_agent_imports_is_there(world: AgentWorld, tmp_path: Path, own_python: Path) -> None:
-    names = [Path(name) for name in zipfile.ZipFile(world.archive).namelist() if "/site/" not in name]
+    sources = [name for name in zipfile.ZipFile(world.archive).namelist() if name.endswith(".py")]
+    names = [Path(name) for name in sources if "/site/" not in name]
     modules = [".".join(name.with_suffix("").parts) for name in names if name.stem not in ("__init__", "__main__")]
     assert "muster_worker.rank.wrapper" in modules
     program = f"import importlib, sys; sys.path[:0] = sys.argv[1:]; list(map(importlib.import_module, {modules!r}))"
