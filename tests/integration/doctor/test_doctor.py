@@ -258,6 +258,15 @@ async def test_what_a_user_may_not_read_is_unknown(tmp_path: Path) -> None:
     assert {lines[0] for name, lines in found.items() if name != "permissions"} == {"unknown"}
 
 
+async def test_without_an_operator_only_one_check_fails(tmp_path: Path) -> None:
+    installation = make_installation()
+    remove_operator(installation)
+    code, found, _ = await run(installation, tmp_path)
+    assert code == 1
+    assert [name for name, lines in found.items() if lines[0] == "failed"] == ["operator"]
+    assert found["Lease"] == found["collector"] == ["unknown", "there is no operator in the namespace"]
+
+
 async def test_without_a_webhook(tmp_path: Path) -> None:
     installation = make_installation()
     del installation.objects[WEBHOOK]

@@ -21,6 +21,7 @@ CRDS = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomRe
 WEBHOOK = f"jobs.{GROUP}"
 
 _UPDATE_CRD = "`muster crd | kubectl apply --server-side -f -`"
+_NO_OPERATOR = "there is no operator in the namespace"
 _INSTALL = "install it: docs/install.md"
 
 
@@ -96,6 +97,8 @@ async def check_namespace(cluster: Cluster) -> Finding:
 
 async def check_lease(cluster: Cluster) -> Finding:
     """Check that a replica of each shard renews its Lease now. This needs no clock that agrees with the cluster's."""
+    if cluster.deployments == ():
+        return is_unknown(_NO_OPERATOR)
     for name in _list_names(cluster, ""):
         lease = await cluster.find(LEASES, cluster.operator_namespace, name)
         if lease is None or not _read_lease_field(lease, "holderIdentity"):
@@ -171,6 +174,8 @@ def _make_refused_job(namespace: str) -> Object:
 
 async def check_collector(cluster: Cluster) -> Finding:
     """Check that the collector's Services have endpoints, to which the agents send their reports."""
+    if cluster.deployments == ():
+        return is_unknown(_NO_OPERATOR)
     for name in _list_names(cluster, "-collector"):
         slices = await cluster.client.list(
             ENDPOINT_SLICES, cluster.operator_namespace, labels=f"kubernetes.io/service-name={name}"
