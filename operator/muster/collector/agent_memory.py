@@ -19,14 +19,12 @@ class AgentMemory:
         # The largest job, 100,000 ranks on 10,000 nodes, takes 105 MiB.
         self.facts = fact_limits or MemoryLimits(per_namespace=112 * _MIB, total=160 * _MIB, guaranteed=2 * _MIB)
 
-    def reserve(self, key: str, namespace: str, agent: AgentFacts, known_agent: AgentFacts | None) -> AgentFacts:
-        """Reserve memory for facts that replace `known_agent`. Return them, without texts if there is too little.
+    def reserve(self, key: str, namespace: str, agent: AgentFacts) -> AgentFacts:
+        """Reserve memory for an agent's new facts. Return them, without texts if there is too little.
 
-        Raises `NoMemory` if there is too little even without texts. The reservation of `known_agent` stays.
+        Raises `NoMemory` if there is too little even without texts. The reservation of the earlier facts stays.
         """
-        if not self.facts.reserve(key, ObjectSize(namespace, measure_facts(agent))):
-            if known_agent is not None:
-                self.facts.reserve(key, ObjectSize(namespace, measure_facts(known_agent)))
+        if not self.facts.resize(key, ObjectSize(namespace, measure_facts(agent))):
             raise NoMemory(f"no memory is left for the reports of namespace {namespace}")
         fits = self.texts.reserve(key, ObjectSize(namespace, measure_texts(agent)))
         return agent if fits else drop_texts(agent)

@@ -38,16 +38,24 @@ class MemoryLimits:
         """
         with self._lock:
             self._release(key)
-            used_bytes = self._used_bytes[size.namespace] + size.byte_count
-            fits = used_bytes <= self.per_namespace * limit_factor and (
-                self._total_bytes + size.byte_count <= self.total * limit_factor or used_bytes <= self.guaranteed
-            )
+            fits = self._fits(size, limit_factor)
             if fits:
-                self._reservations[key] = size
-                self._used_bytes[size.namespace] = used_bytes
-                self._total_bytes += size.byte_count
-            elif not self._used_bytes[size.namespace]:
-                del self._used_bytes[size.namespace]
+                self._add(key, size)
+            return fits
+
+    def resize(self, key: str, size: ObjectSize) -> bool:
+        """Reserve memory for the object's new size; return whether it fits. Otherwise its earlier reservation stays.
+
+        A size that is not larger than the earlier one always fits, also if others use all memory now.
+        """
+        with self._lock:
+            known = self._reservations.get(key)
+            self._release(key)
+            is_smaller = known is not None and size.namespace == known.namespace and size.byte_count <= known.byte_count
+            fits = is_smaller or self._fits(size)
+            reserved = size if fits else known
+            if reserved is not None:
+                self._add(key, reserved)
             return fits
 
     def release(self, key: str) -> None:
@@ -63,15 +71,23 @@ class MemoryLimits:
     def fits(self, size: ObjectSize) -> bool:
         """Whether `reserve` would accept a new object."""
         with self._lock:
-            used_bytes = self._used_bytes.get(size.namespace, 0) + size.byte_count
-            return used_bytes <= self.per_namespace and (
-                self._total_bytes + size.byte_count <= self.total or used_bytes <= self.guaranteed
-            )
+            return self._fits(size)
 
     def get_keys(self) -> tuple[str, ...]:
         """Return the keys of all objects with reserved memory."""
         with self._lock:
             return tuple(self._reservations)
+
+    def _fits(self, size: ObjectSize, limit_factor: int = 1) -> bool:
+        used_bytes = self._used_bytes.get(size.namespace, 0) + size.byte_count
+        return used_bytes <= self.per_namespace * limit_factor and (
+            self._total_bytes + size.byte_count <= self.total * limit_factor or used_bytes <= self.guaranteed
+        )
+
+    def _add(self, key: str, size: ObjectSize) -> None:
+        self._reservations[key] = size
+        self._used_bytes[size.namespace] += size.byte_count
+        self._total_bytes += size.byte_count
 
     def _release(self, key: str) -> None:
         reservation = self._reservations.pop(key, None)

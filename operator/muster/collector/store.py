@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from muster.collector.agent_memory import AgentMemory
+from muster.collector.agent_memory import AgentMemory, NoMemory
 from muster.collector.heartbeat import compute_heartbeat_seconds, compute_namespace_rate
 from muster.collector.job_entry import JobEntry, SharedSource, wake
 from muster.collector.memory_limits import MemoryLimits, ObjectSize
@@ -109,12 +109,15 @@ class RankStore:
         check_report(report, entry.shape, at)
         node = entry.get_node(pod_identity.node)
         known_facts = node.agent and drop_ranks_of_other_nodes(node.agent, report, entry.shape)
-        merged_facts = self._agent_memory.reserve(
-            _make_key(entry, pod_identity.node),
-            entry.shape.namespace,
-            merge_report(known_facts, report, at),
-            node.agent,
-        )
+        try:
+            merged_facts = self._agent_memory.reserve(
+                _make_key(entry, pod_identity.node), entry.shape.namespace, merge_report(known_facts, report, at)
+            )
+        except NoMemory:
+            # The node is alive, although others use the memory for its facts.
+            if node.agent is not None and node.agent.report.replacement == report.replacement:
+                node.agent = replace(node.agent, last_report_at=at)
+            raise
         if node.command is not None and report.attempt >= node.command.attempt:
             self._release_source(entry, pod_identity.node)
         if node.agent is None:

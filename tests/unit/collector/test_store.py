@@ -3,11 +3,14 @@ from dataclasses import replace
 
 import pytest
 
+from muster.collector.agent_memory import NoMemory
 from muster.collector.heartbeat import MIN_HEARTBEAT_SECONDS, compute_heartbeat_seconds
-from muster.collector.memory_limits import MemoryLimits
+from muster.collector.memory_limits import MemoryLimits, ObjectSize
 from muster.collector.pod_directory import PodIdentity
 from muster.collector.store import RankStore, UnknownJob
 from muster.core.reports.check import ImplausibleReport, JobShape
+from muster.core.reports.merge import merge_report
+from muster.core.reports.texts import measure_facts
 from muster_worker.contract.schema import Command, CommandKind
 from muster_worker.contract.source import EditedSource
 from unit.core.reports.rank_reports import SHAPE, T0, UID, report, running_rank
@@ -153,6 +156,30 @@ def test_a_report_after_the_told_interval_is_mere_progress_though_the_interval_i
     store.record_report(MEMBER, report(2), T0 + interval)
 
     assert not store.has_state_change(UID)
+
+
+def test_an_agent_whose_report_finds_no_memory_is_alive_and_keeps_its_share() -> None:
+    size = measure_facts(merge_report(None, report(1, running_rank(0)), T0))
+    limits = MemoryLimits(per_namespace=2 * size, total=2 * size, guaranteed=0)
+    store, rank = RankStore(fact_limits=limits), running_rank(0)
+    store.register_job(SHAPE)
+    store.record_report(MEMBER, report(1, rank), T0)
+    # Another namespace takes the rest, and a little more than the total.
+    limits.total = 3 * size
+    assert limits.reserve("others", ObjectSize("other", 2 * size))
+    limits.total = 2 * size
+
+    with pytest.raises(NoMemory):
+        store.record_report(MEMBER, report(2, rank, running_rank(1)), T0 + 5)
+    agent = store.get_agent(UID, 0)
+    assert agent is not None
+    assert (agent.last_report_at, [entry.report.rank for entry in agent.ranks]) == (T0 + 5, [0])
+
+    # A report of the same size needs no more memory.
+    store.record_report(MEMBER, report(3, rank), T0 + 10)
+    agent = store.get_agent(UID, 0)
+    assert agent is not None
+    assert agent.last_report_at == T0 + 10
 
 
 def test_a_job_that_is_forgotten_is_unknown() -> None:
