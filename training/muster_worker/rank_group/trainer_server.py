@@ -118,6 +118,9 @@ class TrainerServer:
         self._resume_at = until
 
     def _receive(self, connection: _Connection) -> List[Event]:
+        # Another handler of the same turn of the event loop may have closed it.
+        if connection not in self._connections:
+            return []
         try:
             status = connection.receive(self._token)
             if status is None:
