@@ -8,6 +8,7 @@ from muster.api.backends import BACKENDS
 from muster.api.changes import IMMUTABLE_MESSAGE, build_change_message, build_change_rule
 from muster.api.names import API_VERSION, GROUP, KIND, NAME_MESSAGE, PLURAL, SHORT_NAME, VERSION
 from muster.api.schema import Schema, build_spec_schema
+from muster.api.status.status import DEFAULT_STATUS
 from muster.api.status_schema import build_status_schema
 
 _COLUMNS: tuple[tuple[str, str, str, str, int], ...] = (
@@ -102,6 +103,7 @@ def _build_root_schema() -> Schema:
     status: Schema = {
         **deepcopy(build_status_schema()),
         "description": "The observed state of the job, which muster writes.",
+        "default": dict(DEFAULT_STATUS),
     }
     return {
         "type": "object",

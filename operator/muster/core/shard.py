@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from muster.api.document import JSON
 from muster.api.json_fields import read_integer
+from muster.api.status.status import DEFAULT_STATUS
 
 MAX_SHARDS = 64
 """The API server sends every change of a job to every shard, so more shards do not help."""
@@ -41,7 +42,8 @@ class Shard:
         recorded = read_integer(status.get(FIELD))
         if recorded is not None:
             return recorded == self.index
-        return self.has_unrecorded_job(uid, has_status=bool(status))
+        # The API server adds a default to the status of a new job.
+        return self.has_unrecorded_job(uid, has_status=bool(status.keys() - DEFAULT_STATUS.keys()))
 
     def has_unrecorded_job(self, uid: str, *, has_status: bool) -> bool:
         """Whether a job whose status names no shard belongs to this one. `has_status`: muster has written a status."""

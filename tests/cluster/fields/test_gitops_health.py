@@ -72,6 +72,17 @@ def test_flux_and_argo_cd_see_the_health_of_a_job(started: Jobs, check: Path, na
     assert health["message"] == resource["status"]["message"]
 
 
+def test_a_job_that_no_operator_has_seen_is_in_progress(started: Jobs, check: Path) -> None:
+    elsewhere = Jobs(started.kubectl, "default")
+    elsewhere.apply("unseen")
+    try:
+        health = compute_health(check, elsewhere.resource("unseen"))
+    finally:
+        elsewhere.run("delete", "dtj/unseen")
+
+    assert (health["kstatus"], health["argo"]) == ("InProgress", "Progressing")
+
+
 def test_a_version_that_muster_has_not_seen_is_in_progress(started: Jobs, check: Path) -> None:
     resource = started.resource("succeeded")
     resource["metadata"]["generation"] += 1

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.api.document import JSON
+from muster.api.status.status import DEFAULT_STATUS
 from muster.cli.errors import BadInput
 from muster.cli.operator.operator import read_shard
 from muster.core.shard import MAX_SHARDS, Shard
@@ -42,3 +43,10 @@ def test_the_option_names_index_and_count() -> None:
     for text in ("", "1", "2/2", "-1/2", "1/65", "a/b", "1/2/3"):
         with pytest.raises(BadInput, match=f"--shard {text}: expected INDEX/COUNT"):
             read_shard(text)
+
+
+@given(uid=st.text(), count=st.integers(1, 8))
+def test_the_default_that_the_api_server_adds_is_no_status(uid: str, count: int) -> None:
+    for index in range(count):
+        shard = Shard(index, count)
+        assert shard.has_job(uid, DEFAULT_STATUS) == shard.has_job(uid, {})

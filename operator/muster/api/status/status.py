@@ -1,9 +1,12 @@
 """The types of the resource's status, which muster writes."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import Field
 
+from muster.api.document import JSON
 from muster.api.spec.model import Model
 from muster.api.status.elastic import ElasticStatus
 from muster.api.status.goodput import Goodput
@@ -33,6 +36,13 @@ REFUSED = "Refused"
 
 _FINAL_CONDITIONS = ("Complete", "Failed")
 _PHASES_BEFORE_START = ("Pending", "Queued", "Starting", REFUSED)
+
+
+DEFAULT_STATUS: Mapping[str, JSON] = MappingProxyType({"observedGeneration": -1})
+"""The status of a resource for which muster has written none yet.
+
+The API server adds it (`crd.py`). Without it, kstatus would take a new job for a finished one.
+"""
 
 
 class Condition(Model):

@@ -14,6 +14,9 @@ from muster.objects.kubernetes.kinds import Object
 
 _log = logging.getLogger(__name__)
 
+_MIN_CHARS = 64
+"""A shorter status may be the default, which muster has not written."""
+
 
 @dataclass
 class ShardFilter:
@@ -26,8 +29,8 @@ class ShardFilter:
         """Whether the job's object belongs to the shard. Any thread may call this."""
         uid, status = read_identity(source).uid, source.get("status")
         # Most statuses name no shard: don't parse each of them once more.
-        if isinstance(status, str) and f'"{FIELD}"' not in status:
-            return self.shard.has_unrecorded_job(uid, has_status=status != "{}")
+        if isinstance(status, str) and len(status) >= _MIN_CHARS and f'"{FIELD}"' not in status:
+            return self.shard.has_unrecorded_job(uid, has_status=True)
         return self.shard.has_job(uid, _read_status(source))
 
     def log_missing_shard(self, source: Object) -> None:

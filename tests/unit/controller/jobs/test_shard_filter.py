@@ -5,12 +5,14 @@ import json
 import pytest
 
 from muster.api.document import JSON
+from muster.api.status.status import DEFAULT_STATUS
 from muster.controller.jobs.shard_filter import ShardFilter
 from muster.core.shard import Shard
 from muster.objects.kubernetes.kinds import Object
 
 STATUSES: tuple[dict[str, JSON], ...] = (
     {},
+    dict(DEFAULT_STATUS),
     {"phase": "Running"},
     {"phase": "Running", "shard": 1},
     {"message": 'rank 0: the "shard" is missing'},
