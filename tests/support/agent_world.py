@@ -15,7 +15,7 @@ from fakes.agent_collector import FakeCollector
 from muster.backends.local.hosts import render_hosts_file
 from muster.collector.trust.attempt_credentials import SEED_BYTES, derive_credentials, derive_ping_key
 from muster.core.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
-from muster.core.peers import select_peers
+from muster.core.membership.peers import select_peers
 from muster.render.agent_archive import build_agent_archive
 from muster_worker.contract import schema, wire
 from muster_worker.contract.mpi import Mpi

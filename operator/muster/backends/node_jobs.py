@@ -16,7 +16,7 @@ from muster.core.edited_source import RequestedSource
 from muster.core.fact_completion import complete_facts
 from muster.core.facts import JobFacts
 from muster.core.judge import judge
-from muster.core.members import set_node_count
+from muster.core.membership.members import set_node_count
 from muster.core.outcome import Outcome
 from muster.core.status.summarise import summarise
 

@@ -9,10 +9,15 @@ from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure.problems import find_loss_time, find_unreachable_time
 from muster.core.fence import may_old_pod_run
 from muster.core.graceful_stop import add_stop_call_number, find_stop_call_number, is_graceful
-from muster.core.non_members import find_change_time, find_nodes_to_create, remove_unusable_pods, remove_unwanted_pods
+from muster.core.membership.non_members import (
+    find_change_time,
+    find_nodes_to_create,
+    remove_unusable_pods,
+    remove_unwanted_pods,
+)
+from muster.core.membership.peers import select_peers
 from muster.core.outcome import Outcome, Verdict
-from muster.core.peers import select_peers
-from muster.core.step_counts import find_reason_display_time
+from muster.core.steps.step_counts import find_reason_display_time
 from muster.core.world import is_mpi
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind
 from muster_worker.contract.source import EditedSource

@@ -9,7 +9,7 @@ from muster.core.facts import AgentFacts, JobFacts, NodeFacts, ProcessState
 from muster.core.failure.problems import POD_DELETED, add_silence_problem, mark_if_lost
 from muster.core.failure.termination_log import add_termination_message
 from muster.core.fence import add_old_pod_problem
-from muster.core.members import choose_next_members, has_fixed_members, read_members, split_members
+from muster.core.membership.members import choose_next_members, has_fixed_members, read_members, split_members
 from muster.core.world import get_procs_per_node
 from muster_worker.contract.schema import AgentPhase
 

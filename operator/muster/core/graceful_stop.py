@@ -6,7 +6,7 @@ from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure.ends import STRAGGLER, EndKind
 from muster.core.failure.failure import Failure
 from muster.core.failure.secondary_failures import find_external_stop_time
-from muster.core.members import find_node
+from muster.core.membership.members import find_node
 from muster.core.outcome import Outcome
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind
 

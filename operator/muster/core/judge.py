@@ -5,15 +5,15 @@ from dataclasses import replace
 from muster.api.spec.job import Job
 from muster.api.status.status import RESUMED, SUSPENDED, Condition, Status
 from muster.api.timestamps import parse_timestamp
-from muster.core.avoided_nodes import read_avoided_nodes
 from muster.core.edited_source import find_source
-from muster.core.elastic import explain_resize, find_resize_time
 from muster.core.facts import JobFacts, ProcessState
 from muster.core.failure.ends import list_rank_ends
 from muster.core.failure.failure import Failure, find_failure
 from muster.core.failure.problems import POD_DELETED
 from muster.core.gang_release import find_next_release_time, find_release
-from muster.core.hangs import find_hang, find_hang_failure, keep_recorded_time
+from muster.core.membership.avoided_nodes import read_avoided_nodes
+from muster.core.membership.elastic import explain_resize, find_resize_time
+from muster.core.membership.peers import find_network_mismatch
 from muster.core.outcome import (
     DEADLINE_EXCEEDED,
     NETWORK_MISMATCH,
@@ -25,11 +25,11 @@ from muster.core.outcome import (
     Outcome,
     Verdict,
 )
-from muster.core.peers import find_network_mismatch
 from muster.core.restart_requests import find_requested_restart, make_resize, skip_backoff
 from muster.core.restarts import NoRestart, find_restart, read_last_restart
-from muster.core.started_ranks import find_started_ranks
-from muster.core.stragglers import find_straggler_failure, find_stragglers
+from muster.core.steps.hangs import find_hang, find_hang_failure, keep_recorded_time
+from muster.core.steps.started_ranks import find_started_ranks
+from muster.core.steps.stragglers import find_straggler_failure, find_stragglers
 from muster.core.world import compute_world_size, is_mpi
 
 _Cause = tuple[float, Outcome]

@@ -6,9 +6,9 @@ from enum import StrEnum
 from muster.api.status.source import SourceStatus
 from muster.core.failure.failure import Failure
 from muster.core.gang_release import GangRelease
-from muster.core.hangs import Hang
 from muster.core.restarts import LastRestart, Restart
-from muster.core.stragglers import Stragglers
+from muster.core.steps.hangs import Hang
+from muster.core.steps.stragglers import Stragglers
 
 DEADLINE_EXCEEDED = "DeadlineExceeded"
 STARTUP_TIMEOUT = "StartupTimeout"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.core.peers import select_peers
+from muster.core.membership.peers import select_peers
 from muster.core.status.network import summarise_check
 from muster.render.agent_archive import build_agent_archive
 from muster_worker.contract import wire

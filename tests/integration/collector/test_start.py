@@ -16,7 +16,7 @@ from integration.collector.collector_site import JOB, NODES, Site, collector_sit
 from muster.collector import command_sender
 from muster.collector.server.refusal import RefusalReason
 from muster.core.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
-from muster.core.peers import select_peers
+from muster.core.membership.peers import select_peers
 from muster.core.reports.check import MAX_INTERFACE_CHARS, JobShape, check_report
 from muster_worker.agent.collector_client import MAX_ANSWER_BYTES, CollectorClient, TrustedAuthorities
 from muster_worker.contract import wire

@@ -19,7 +19,7 @@ from muster.core.facts import (
 from muster.core.failure.problems import find_loss_time
 from muster.core.failure.termination_log import read_termination_message
 from muster.core.judge import judge
-from muster.core.members import set_node_count
+from muster.core.membership.members import set_node_count
 from muster.core.problem import Problem
 from muster.core.reports.merge import merge_report
 from muster.core.status.summarise import summarise

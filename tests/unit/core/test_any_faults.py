@@ -12,7 +12,7 @@ from muster.api.status.restarts import RestartRecord
 from muster.api.timestamps import parse_timestamp
 from muster.core.actions import KillNode
 from muster.core.facts import ProcessState
-from muster.core.member_text import parse_members
+from muster.core.membership.member_text import parse_members
 from muster.core.restarts import PLANNED_RESTARTS, RESTART_REQUESTED
 from support.searches import choose_example_count
 from unit.core.builders import job

@@ -5,10 +5,11 @@ from types import ModuleType
 
 import pytest
 
-from muster.core import hangs, outcome, restarts
+from muster.core import outcome, restarts
 from muster.core.failure import ends, problems
 from muster.core.metrics.reasons import REASONS
 from muster.core.restarts import DISRUPTIONS
+from muster.core.steps import hangs
 from muster.diagnose.kubernetes import end_problems
 from muster.objects.aws.errors import AwsError
 from muster_dev.paths import ROOT

@@ -26,7 +26,7 @@ from muster.collector.trust.attempt_credentials import SEED_BYTES
 from muster.collector.trust.certificate import issue_certificate
 from muster.collector.trust.keys import read_keys
 from muster.collector.trust.tokens import LocalTokenIssuer, PodClaim, TokenVerifier
-from muster.core.members import has_fixed_members
+from muster.core.membership.members import has_fixed_members
 from muster.core.reports.check import JobShape
 from muster.core.world import compute_world_size, count_nodes_and_spares, get_procs_per_node
 from muster.render.agent_archive import build_agent_archive

@@ -5,7 +5,7 @@ from __future__ import annotations
 from muster.api.plurals import pluralize
 from muster.api.status.restarts import RestartRecord
 from muster.api.status.status import Status
-from muster.core.member_text import describe_replaced_members, find_replaced_members
+from muster.core.membership.member_text import describe_replaced_members, find_replaced_members
 
 MAX_LINES = 3
 """The number of restarts that the board lists. One more line counts the earlier ones."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from muster.api.spec.limits import MAX_NODES_WITH_SPARES
 from muster.api.status.rules import MAX_RANKS
 from muster.api.status.status import RankDetail, Status
-from muster.core.member_text import parse_members
+from muster.core.membership.member_text import parse_members
 from muster.core.status.steps_behind import compare_step_counts, read_step_count
 
 if TYPE_CHECKING:

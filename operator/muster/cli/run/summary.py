@@ -12,7 +12,7 @@ from muster.cli.board.goodput_lines import format_goodput
 from muster.cli.board.rank_lines import strip_control_sequences
 from muster.cli.board.restart_lines import format_restarts
 from muster.core.facts import JobFacts, NodeFacts
-from muster.core.members import find_node
+from muster.core.membership.members import find_node
 from muster_worker.contract.mpi import Mpi
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.api.spec.job import Job
 from muster.api.timestamps import parse_timestamp
-from muster.core.members import has_fixed_members
+from muster.core.membership.members import has_fixed_members
 from muster.core.reports.check import JobShape
 from muster.core.world import count_nodes_and_spares, get_procs_per_node
 

@@ -8,7 +8,6 @@ from muster.api.timestamps import format_timestamp
 from muster.core.edited_source import describe_source
 from muster.core.failure.problems import NODE_SILENT
 from muster.core.gang_release import GANG_RELEASED
-from muster.core.hangs import HUNG, Hang
 from muster.core.outcome import Outcome, Verdict
 from muster.core.problem import Problem
 from muster.core.status.hang import describe_hang
@@ -16,6 +15,7 @@ from muster.core.status.problems import TRANSIENT_REASONS, SharedProblem, group_
 from muster.core.status.progress import select_ranks_with_steps
 from muster.core.status.truncate import truncate_message
 from muster.core.status.views import NOT_REPORTED, RUNNING, STARTING, UNKNOWN, StatusInput
+from muster.core.steps.hangs import HUNG, Hang
 
 ACCEPTED = "Accepted"
 """The condition that shows whether the operator runs the current spec."""

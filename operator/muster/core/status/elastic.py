@@ -3,8 +3,8 @@
 from muster.api.names import JOB_UID_LABEL
 from muster.api.status.elastic import ElasticStatus
 from muster.api.timestamps import format_timestamp
-from muster.core.elastic import compute_followed_nodes, find_growth_time
 from muster.core.facts import NodeFacts
+from muster.core.membership.elastic import compute_followed_nodes, find_growth_time
 from muster.core.status.problems import group_problems, join_node_names
 from muster.core.status.truncate import truncate_message
 from muster.core.status.views import StatusInput

@@ -10,7 +10,7 @@ from muster.api.status.network import NetworkCheck
 from muster.api.status.status import RESTARTING, RESUMED, SUSPENDED, Condition, Status
 from muster.core.failure.ends import STRAGGLER
 from muster.core.gang_release import GANG_RELEASED
-from muster.core.member_text import (
+from muster.core.membership.member_text import (
     describe_replaced_members,
     find_replaced_members,
     parse_members,

@@ -9,7 +9,6 @@ from muster.core.failure import rank_output
 from muster.core.failure.ends import NODE_LOST, NODE_STOPPED, STRAGGLER, End, EndKind
 from muster.core.failure.failure import Failure
 from muster.core.failure.problems import OOM_KILLED
-from muster.core.hangs import HUNG
 from muster.core.outcome import WORLD_SIZE_MISMATCH
 from muster.core.status.problems import MAX_CHARS as MAX_PROBLEM_CHARS
 from muster.core.status.problems import join_node_names
@@ -24,6 +23,7 @@ from muster.core.status.views import (
     UNKNOWN,
     RankView,
 )
+from muster.core.steps.hangs import HUNG
 from muster.core.world import compute_world_size, count_nodes_with_ranks, get_procs_per_node, is_mpi
 from muster_worker.contract.schema import MAX_ACTIVITY_CHARS, EndReason
 

@@ -24,11 +24,11 @@ from muster.api.status.goodput import (
 )
 from muster.api.timestamps import format_timestamp_milliseconds, parse_timestamp
 from muster.core.facts import NodeFacts, ProcessState
-from muster.core.hangs import HUNG
 from muster.core.outcome import DEADLINE_EXCEEDED, Verdict
 from muster.core.restarts import PLANNED_RESTARTS
 from muster.core.status.attempt_steps import AttemptSteps, find_attempt_steps
 from muster.core.status.views import StatusInput
+from muster.core.steps.hangs import HUNG
 from muster.core.world import count_nodes_with_ranks, get_procs_per_node
 
 PRODUCTIVE: Final = "Productive"

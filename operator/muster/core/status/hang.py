@@ -5,13 +5,13 @@ from collections.abc import Mapping
 
 from muster.api.status.hang import HangRecord
 from muster.api.timestamps import format_timestamp, format_timestamp_milliseconds
-from muster.core.blocked_collective import BlockedCollective
 from muster.core.failure import rank_output
-from muster.core.hangs import HUNG, Hang
 from muster.core.outcome import Outcome
 from muster.core.status.failure_sentence import MAX_ACTIVITIES, MAX_RANGE_CHARS, add_preposition
 from muster.core.status.rank_ranges import format_ranges
 from muster.core.status.views import StatusInput
+from muster.core.steps.blocked_collective import BlockedCollective
+from muster.core.steps.hangs import HUNG, Hang
 from muster_worker.contract.schema import MAX_ACTIVITY_CHARS
 
 

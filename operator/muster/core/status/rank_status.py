@@ -4,7 +4,6 @@ from muster.api.status.status import RankDetail, RankStatus, StateRange, StepRan
 from muster.api.timestamps import format_timestamp_milliseconds
 from muster.core.failure import rank_output
 from muster.core.failure.ends import STRAGGLER
-from muster.core.hangs import HUNG
 from muster.core.outcome import Outcome
 from muster.core.status.hang import order_hanging_ranks
 from muster.core.status.progress import count_completed_steps, select_ranks_with_steps
@@ -22,6 +21,7 @@ from muster.core.status.views import (
     RankView,
     StatusInput,
 )
+from muster.core.steps.hangs import HUNG
 
 MAX_GROUPS = 16
 """The maximum number of groups of ranks with the same step. Healthy ranks form two or three groups."""

@@ -11,14 +11,14 @@ from muster.api.status.restarts import (
     Restarts,
 )
 from muster.api.timestamps import format_timestamp_milliseconds, parse_timestamp, parse_untrusted_timestamp
-from muster.core.avoided_nodes import find_avoided_nodes
 from muster.core.disruption import will_end
 from muster.core.facts import NodeFacts, ProcessFacts, ProcessState
 from muster.core.failure import rank_output
 from muster.core.failure.ends import STRAGGLER
 from muster.core.failure.failure import Failure, find_failure
 from muster.core.failure.secondary_failures import is_secondary
-from muster.core.members import find_node
+from muster.core.membership.avoided_nodes import find_avoided_nodes
+from muster.core.membership.members import find_node
 from muster.core.outcome import Verdict
 from muster.core.restarts import RESIZED, RESTART_REQUESTED, Restart, RestartBudget
 from muster.core.status.attempt_steps import find_attempt_steps

@@ -9,7 +9,7 @@ from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure import rank_output
 from muster.core.failure.failure import Failure
 from muster.core.failure.problems import NODE_SILENT, POD_DELETED
-from muster.core.members import find_node
+from muster.core.membership.members import find_node
 from muster.core.outcome import (
     DEADLINE_EXCEEDED,
     NETWORK_MISMATCH,
@@ -19,7 +19,6 @@ from muster.core.outcome import (
     Outcome,
     Verdict,
 )
-from muster.core.started_ranks import find_started_ranks
 from muster.core.status.elastic import describe_missing_nodes
 from muster.core.status.failure_sentence import (
     MAX_RANGE_CHARS,
@@ -36,6 +35,7 @@ from muster.core.status.restarts import describe_request
 from muster.core.status.straggler_record import describe_stragglers
 from muster.core.status.truncate import truncate_message
 from muster.core.status.views import PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, RankView, StatusInput
+from muster.core.steps.started_ranks import find_started_ranks
 from muster.core.world import is_mpi
 from muster_worker.contract.schema import AgentPhase
 

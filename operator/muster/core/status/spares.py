@@ -3,7 +3,7 @@
 from muster.api.status.spares import SpareStatus
 from muster.core.facts import NodeFacts
 from muster.core.failure import rank_output
-from muster.core.spares import is_spare_ready
+from muster.core.membership.spares import is_spare_ready
 from muster.core.status.problems import group_problems, join_node_names
 from muster.core.status.truncate import truncate_message
 from muster.core.status.views import StatusInput

@@ -13,7 +13,7 @@ from muster.core.status.failure_sentence import MAX_RANGE_CHARS
 from muster.core.status.rank_ranges import format_ranges
 from muster.core.status.truncate import truncate_message
 from muster.core.status.views import StatusInput
-from muster.core.stragglers import Straggler, Stragglers, describe_busy_time
+from muster.core.steps.stragglers import Straggler, Stragglers, describe_busy_time
 
 
 def build_straggler_record(status_input: StatusInput) -> StragglerRecord | None:

@@ -10,7 +10,7 @@ from muster.api.timestamps import format_timestamp
 from muster.core.actions import Action, SendCommand
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
 from muster.core.failure.problems import SCHEDULING_GATED, may_still_report
-from muster.core.members import format_members
+from muster.core.membership.members import format_members
 from muster.core.outcome import Outcome, Verdict
 from muster.core.status.conditions import build_conditions, find_refusal_before_start
 from muster.core.status.elastic import build_elastic_status

@@ -12,7 +12,7 @@ from muster.core.failure.ends import AGENT_LOST, End, list_rank_ends
 from muster.core.failure.mpi_root_cause import is_secondary_failure
 from muster.core.outcome import Outcome
 from muster.core.status.problems import SharedProblem, describe_release, group_problems
-from muster.core.step_counts import find_reason_display_time
+from muster.core.steps.step_counts import find_reason_display_time
 from muster.core.world import compute_world_size, find_node_of_rank
 from muster_worker.contract.schema import MAX_ACTIVITY_CHARS, RankState
 

@@ -7,9 +7,9 @@ from muster.api.status.status import SUSPENDED, Status
 from muster.core.facts import JobFacts
 from muster.core.failure.ends import EndKind
 from muster.core.failure.failure import Failure, find_failure
-from muster.core.hangs import find_hang
 from muster.core.judge import apply_final_condition, find_active_deadline, find_active_start
 from muster.core.outcome import DEADLINE_EXCEEDED, SUCCEEDED, WORLD_SIZE_MISMATCH, Outcome, Verdict
+from muster.core.steps.hangs import find_hang
 from muster.core.training_job.attempt_state import find_creation_deadline, is_training_job_lost
 from muster.core.training_job.ends import STOPPED_ELSEWHERE, TRAINING_JOB_GONE, classify_training_failure
 from muster.core.training_job.facts import COMPLETED, DELETING, TrainingFacts

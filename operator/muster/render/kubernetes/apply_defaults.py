@@ -7,7 +7,7 @@ from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job
 from muster.api.spec.node_pool import NamedPool
 from muster.api.status.status import Status
-from muster.core.member_text import parse_members
+from muster.core.membership.member_text import parse_members
 from muster.core.world import count_nodes_and_spares
 from muster.render.kubernetes.devices import resolve_procs_per_node
 

@@ -19,20 +19,20 @@ from muster.core.facts import NodeFacts, ProcessFacts, ProcessState
 from muster.core.failure.problems import FETCHING_FILES, LOST_SECONDS, UNSCHEDULABLE
 from muster.core.fence import OLD_POD_MAY_RUN
 from muster.core.judge import judge
-from muster.core.member_text import describe_replaced_members, find_replaced_members, parse_members
-from muster.core.non_members import BACKOFF_SECONDS
+from muster.core.membership.member_text import describe_replaced_members, find_replaced_members, parse_members
+from muster.core.membership.non_members import BACKOFF_SECONDS
+from muster.core.membership.spares import is_spare_ready, replace_unusable_members
 from muster.core.problem import Problem
-from muster.core.spares import is_spare_ready, replace_unusable_members
 from muster.core.status.events import SPARE_USED, list_past_events
-from muster.core.stragglers import REPLACE_SECONDS
+from muster.core.steps.stragglers import REPLACE_SECONDS
 from muster_worker.contract.schema import AgentPhase, AgentProblem
 from support.searches import choose_example_count
 from unit.core.builders import START, agent, facts, missing_node, node, ready_node
 from unit.core.simulated import SimulatedNode, World
+from unit.core.steps.test_hangs import train_for
+from unit.core.steps.test_stragglers import REPLACE_POLICY, train_with_busy_times
 from unit.core.test_any_operator import EVENT_LISTS, apply_event, lose_machines, run_rounds, run_to_the_end
-from unit.core.test_hangs import train_for
 from unit.core.test_restarts import EVENT_ROUNDS, new_world_with_policy, restart_records
-from unit.core.test_stragglers import REPLACE_POLICY, train_with_busy_times
 
 POLICY = FailurePolicy(max_restarts=20, max_disruptions=20)
 START_TEXT = "2025-11-21T04:05:05Z"

@@ -14,22 +14,19 @@ from muster.api.status.elastic import ElasticStatus
 from muster.api.status.restarts import NO_RESTARTS, RestartRecord
 from muster.api.status.status import Status
 from muster.api.timestamps import parse_timestamp
-from muster.core.elastic import ResizeInput, choose_elastic_members, explain_resize, find_growth_time
 from muster.core.fact_completion import complete_facts
 from muster.core.facts import NodeFacts, ProcessState
 from muster.core.gang_release import find_next_release_time
 from muster.core.judge import judge
-from muster.core.member_text import parse_members
-from muster.core.members import set_node_count
+from muster.core.membership.elastic import ResizeInput, choose_elastic_members, explain_resize, find_growth_time
+from muster.core.membership.member_text import parse_members
+from muster.core.membership.members import set_node_count
 from muster.core.outcome import Verdict
 from muster.core.restarts import RESIZED
 from muster.core.status.events import list_past_events
 from support.searches import choose_example_count
 from unit.core.builders import START, facts, missing_node, ready_node
-from unit.core.simulated import SimulatedNode, World
-from unit.core.test_any_operator import lose_machines, run_rounds, with_suspend
-from unit.core.test_restarts import EVENT_ROUNDS, new_world_with_policy, restart_records
-from unit.core.test_spares import (
+from unit.core.membership.test_spares import (
     FIRST,
     RESTARTING,
     RESUMED,
@@ -41,6 +38,9 @@ from unit.core.test_spares import (
     terminating_node,
     unreachable_node,
 )
+from unit.core.simulated import SimulatedNode, World
+from unit.core.test_any_operator import lose_machines, run_rounds, with_suspend
+from unit.core.test_restarts import EVENT_ROUNDS, new_world_with_policy, restart_records
 
 POLICY = FailurePolicy(max_restarts=20, max_disruptions=20)
 EARLY, LATE = 1_763_697_906.0, 1_763_699_000.0

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from muster.core.blocked_collective import BlockedCollective, find_blocked_collective
+from muster.core.steps.blocked_collective import BlockedCollective, find_blocked_collective
 from muster_worker.contract.collectives import GroupCollective
 
 WORLD_GROUP = "0 (default_pg)"

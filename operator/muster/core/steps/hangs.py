@@ -13,11 +13,11 @@ from muster.api.spec.job import Job
 from muster.api.status.hang import HangRecord
 from muster.api.status.status import Status
 from muster.api.timestamps import parse_untrusted_timestamp
-from muster.core.blocked_collective import BlockedCollective, find_blocked_collective
 from muster.core.facts import JobFacts, NodeFacts, RankFacts
 from muster.core.failure.ends import End, EndKind
 from muster.core.failure.failure import Failure
 from muster.core.failure_timeouts import get_hang_timeout
+from muster.core.steps.blocked_collective import BlockedCollective, find_blocked_collective
 from muster.core.world import find_node_of_rank
 from muster_worker.contract.collectives import GroupCollective
 from muster_worker.contract.schema import AgentPhase, RankState

@@ -12,8 +12,8 @@ from muster.core.decide import decide
 from muster.core.fact_completion import complete_facts
 from muster.core.facts import NodeFacts
 from muster.core.judge import judge
+from muster.core.membership.peers import find_network_mismatch, select_peers
 from muster.core.outcome import NETWORK_MISMATCH, Verdict
-from muster.core.peers import find_network_mismatch, select_peers
 from muster_worker.contract.network import Link
 from muster_worker.contract.schema import AgentPhase, CommandKind
 from unit.core.builders import START, agent, compute_status, facts, job, node

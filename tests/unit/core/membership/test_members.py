@@ -5,15 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.core.facts import NodeFacts
-from muster.core.member_text import parse_members
-from muster.core.members import (
+from muster.core.membership.member_text import parse_members
+from muster.core.membership.members import (
     find_node,
     format_members,
     set_node_count,
     split_members,
 )
-from muster.core.non_members import find_change_time, find_nodes_to_create, remove_unwanted_pods
-from muster.core.peers import select_peers
+from muster.core.membership.non_members import find_change_time, find_nodes_to_create, remove_unwanted_pods
+from muster.core.membership.peers import select_peers
 from muster.core.reports.check import ImplausibleReport, JobShape, check_report
 from muster_worker.contract.schema import AgentPhase, RankReport, RankState, Report
 from unit.core.builders import START, T0, UID, exited_process, facts, job, missing_node, node, ready_node

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.core.elastic import ResizeInput, choose_elastic_members
 from muster.core.facts import JobFacts, NodeFacts
-from muster.core.member_text import parse_members
-from muster.core.spares import replace_unusable_members
+from muster.core.membership.elastic import ResizeInput, choose_elastic_members
+from muster.core.membership.member_text import parse_members
+from muster.core.membership.spares import replace_unusable_members
 from muster.core.world import count_nodes_and_spares
 
 

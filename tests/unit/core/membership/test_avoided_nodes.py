@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from muster.api.spec.failure_policy import FailurePolicy
 from muster.api.status.restarts import MAX_AVOIDED_NODES, RestartRecord
-from muster.core.avoided_nodes import find_avoided_nodes
+from muster.core.membership.avoided_nodes import find_avoided_nodes
 from muster.core.problem import Problem
 from unit.core.simulated import SimulatedNode
 from unit.core.test_any_operator import run_rounds

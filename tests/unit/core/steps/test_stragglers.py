@@ -11,10 +11,10 @@ from muster.api.status.stragglers import MAX_SLOW_RANKS
 from muster.core.facts import ProcessState
 from muster.core.status.events import list_new_events, list_past_events
 from muster.core.status.significant_change import is_significant_change
-from muster.core.stragglers import END_FACTOR, REPLACE_SECONDS, SLOW_FACTOR
+from muster.core.steps.stragglers import END_FACTOR, REPLACE_SECONDS, SLOW_FACTOR
 from unit.core.simulated import World
+from unit.core.steps.test_hangs import all_ranks, restart_reasons, start_training, train_for
 from unit.core.test_any_operator import run_rounds
-from unit.core.test_hangs import all_ranks, restart_reasons, start_training, train_for
 
 NORMAL_BUSY_SECONDS = 0.2
 REPLACE_POLICY = FailurePolicy(max_restarts=2, rules=(FailureRule(action="Restart", reasons=("Straggler",)),))
