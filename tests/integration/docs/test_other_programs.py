@@ -1,7 +1,11 @@
 """Commands of other programs on the pages: those of AWS are compared with its API, the others with a list."""
 
+import os
 import re
 import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import botocore.session
 import pytest
@@ -10,7 +14,7 @@ from botocore import xform_name
 from integration.docs.pages import PAGES, blocks
 
 COMMANDS = [command for block in blocks() if block.language == "sh" for command in block.commands]
-RUN = {"make", "muster", ".", "export", "pip", "sed", ".venv/bin/pytest"}
+RUN = {"make", "muster", ".", "eval", "export", "pip", "sed", ".venv/bin/pytest"}
 """Commands that test_docs.py and this folder's other tests run or check."""
 ON_A_CLUSTER = {"kubectl", "helm"}
 """Commands that tests/cluster/test_page_commands.py checks."""
@@ -20,6 +24,9 @@ CLI_ONLY = {("eks", "update-kubeconfig"), ("ecr", "get-login-password")}
 """Commands of `aws` that are not API operations."""
 GENERAL = {"--region", "--query", "--output", "--force"}
 """Options of `aws` itself; --force is a Boolean of delete-repository."""
+
+
+BIN = Path(sys.executable).parent
 
 
 def aws_commands() -> list[str]:
@@ -34,6 +41,15 @@ def test_every_program_is_looked_at() -> None:
     assert set(first) - RUN - ON_A_CLUSTER - {"aws", "docker", "kind"} == set(), first
     assert forms == NOT_RUN
     assert aws_commands()
+
+
+def test_the_completion_for_a_shell_can_be_loaded() -> None:
+    (command,) = (command for command in COMMANDS if command.startswith("eval "))
+    environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+    line = ["bash", "-c", f"{command}; complete -p muster"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.rstrip().endswith(" muster")
 
 
 @pytest.mark.parametrize("command", aws_commands())
