@@ -38,14 +38,12 @@ MAX_FAULTS = 3
 START_SECONDS = 120.0
 END_SECONDS = 240.0
 
-TORCHRUN_FOLDER = "torchelastic_"
-"""torchrun itself leaves its folder for logs behind when it is stopped."""
+FOLDERS_OF_KILLED_PROGRAMS = ("torchelastic_", "torchinductor_", "ompi.", "prted.")
+"""torchrun, torch's compiler and Open MPI leave their temporary folders behind when their processes are killed."""
 
 STEP_SECONDS = 0.05
 
 MPI = "openmpi5"
-MPI_FOLDER = "ompi."
-"""Open MPI leaves its folder behind when its processes are killed, too."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +229,7 @@ def find_problems(victim: Victim) -> list[str]:
     """Return what is wrong with a job that has ended."""
     problems = [f"left over: {line}" for line in victim.started.left()]
     temporary = (victim.started.folder.parent / "tmp").iterdir()
-    problems += [f"left over: {path}" for path in temporary if not path.name.startswith((TORCHRUN_FOLDER, MPI_FOLDER))]
+    problems += [f"left over: {path}" for path in temporary if not path.name.startswith(FOLDERS_OF_KILLED_PROGRAMS)]
     text = victim.started.stdout
     if not text:
         return [*problems, f"no result: {victim.started.stderr[-2000:]}"]
