@@ -7,8 +7,11 @@ from muster_dev.cache import install_folder
 FIRST_SECONDS = 10.0
 """Both numbers are there at most this long after the first line of the trainer's log."""
 
-TOLERANCE = 0.3
-"""The greatest error of the remaining time at half time, as a part of the truth."""
+TOLERANCE = 0.6
+"""The greatest error of the remaining time at half time, as a part of the truth.
+
+On a quiet machine it is less than 0.3. A test may run while something else delays one half of the training.
+"""
 
 
 @dataclass(frozen=True)
