@@ -16,7 +16,7 @@ from muster.api.status.status import Status
 from muster.api.validation.lengths import truncate_lists
 from muster.api.validation.rules.overrides import MAX_POD_VARIANTS
 from muster.api.validation.validate import MAX_PROBLEMS, validate
-from muster.core.status.refused_status import make_refused_status
+from muster.core.status.unreconciled.refused_status import make_refused_status
 
 from .api_resources import problems, resource, spec
 

@@ -15,7 +15,7 @@ from muster.api.field_problems import InvalidResource
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.cli.render.training_request import build_request
-from muster.core.status.refused_status import make_refused_status
+from muster.core.status.unreconciled.refused_status import make_refused_status
 from muster.objects.kubernetes.job_source import WATCHED_JOBS
 from muster.objects.kubernetes.json_parts import find_value
 from muster.objects.kubernetes.object_parser import read_object

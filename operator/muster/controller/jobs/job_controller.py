@@ -30,8 +30,8 @@ from muster.controller.status.writer import (
     StatusWriterDependencies,
 )
 from muster.core.reports.job_shape import make_job_shape
-from muster.core.status.refused_status import make_refused_status
-from muster.core.status.unreadable_status import make_unreadable_status
+from muster.core.status.unreconciled.refused_status import make_refused_status
+from muster.core.status.unreconciled.unreadable_status import make_unreadable_status
 from muster.engine.reconcile import reconcile
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import Object

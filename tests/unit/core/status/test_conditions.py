@@ -17,7 +17,7 @@ from muster.core.facts import (
 from muster.core.problem import Problem
 from muster.core.status.ended_status import build_ended_status
 from muster.core.status.events import list_new_events
-from muster.core.status.refused_status import make_refused_status
+from muster.core.status.unreconciled.refused_status import make_refused_status
 from unit.core.builders import (
     START,
     compute_status,

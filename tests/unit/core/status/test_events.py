@@ -17,8 +17,8 @@ from muster.core.facts import (
 )
 from muster.core.problem import Problem
 from muster.core.status.events import JobEvent, list_new_events, list_past_events
-from muster.core.status.refused_status import make_refused_status
 from muster.core.status.significant_change import is_significant_change
+from muster.core.status.unreconciled.refused_status import make_refused_status
 from unit.core.builders import (
     START,
     compute_status,

@@ -2,7 +2,7 @@
 
 from muster.api.document import JSON
 from muster.api.field_problems import FieldProblem
-from muster.core.status.unreadable_status import make_unreadable_status
+from muster.core.status.unreconciled.unreadable_status import make_unreadable_status
 
 PROBLEMS = (FieldProblem("status.startTime", 'found "x"; a time is expected'),)
 NOW = 1_763_697_900.0

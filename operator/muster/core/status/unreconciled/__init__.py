@@ -1,0 +1,1 @@
+"""The statuses of resources that muster does not reconcile."""
