@@ -142,6 +142,16 @@ def test_without_pools_there_is_no_configuration() -> None:
     assert "--config=/etc/muster/config.yaml" not in template["spec"]["containers"][0]["args"]
 
 
+@pytest.mark.parametrize("name", ["nodePools", "sagemaker", "tenancy", "storage", "disruptions"])
+def test_each_part_of_the_configuration_reaches_the_operator(name: str) -> None:
+    objects = chart.render({**IMAGE, name: EVERYTHING[name]})
+    template = chart.one(objects, "Deployment")["spec"]["template"]
+    [container] = template["spec"]["containers"]
+    assert "--config=/etc/muster/config.yaml" in container["args"]
+    assert {"name": "config", "configMap": {"name": "muster-config"}} in template["spec"]["volumes"]
+    assert config_of({**IMAGE, name: EVERYTHING[name]})[0] != OperatorConfig()
+
+
 def test_pod_groups_are_for_the_queues_that_are_on() -> None:
     def groups(**queues: bool) -> set[str]:
         result = rights.grants(chart.render({**IMAGE, "queues": queues}), ACCOUNT)
