@@ -18,7 +18,10 @@ MUTABLE_FIELDS = (
     "failurePolicy",
     "totalSteps",
 )
-"""Fields of the spec that may change while the job's ranks run."""
+"""Fields of the spec that may change while the job's ranks run. A field within another one can't be in this list.
+
+`render/kubernetes/spec_hash.py` leaves them out: pods of another value are not outdated.
+"""
 
 ELASTIC_MUTABLE_FIELD = "nodes"
 """A field that may also change while the ranks of an elastic job run."""
