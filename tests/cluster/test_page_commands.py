@@ -2,10 +2,13 @@
 rendered.
 """
 
+import os
 import re
 import shlex
 import subprocess
+import sys
 from functools import lru_cache
+from pathlib import Path
 
 import pytest
 
@@ -24,7 +27,9 @@ OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 def known_options(program: str, subcommand: str) -> frozenset[str]:
     """Return the options of a subcommand, by the program's own help. Fails if there is no such subcommand."""
     command = [str(programs.find(program)), *subcommand.split()]
-    done = subprocess.run([*command, "--help"], check=True, capture_output=True, text=True)
+    # kubectl finds muster's command on the PATH.
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run([*command, "--help"], check=True, capture_output=True, text=True, env=environment)
     assert f"{program} {subcommand}" in done.stdout
     general = ["options"] if program == "kubectl" else ["--help"]
     shared = subprocess.run([command[0], *general], check=True, capture_output=True, text=True)
@@ -34,7 +39,9 @@ def known_options(program: str, subcommand: str) -> frozenset[str]:
 @pytest.mark.parametrize("command", [*KUBECTL, *(each for each in HELM if "--install" not in each)])
 def test_options_are_the_programs_own(command: str) -> None:
     program, *words = shlex.split(command)
-    subcommand = " ".join(words[: 2 if words[0] in {"rollout", "create"} or words[:2] == ["get", "values"] else 1])
+    subcommand = " ".join(
+        words[: 2 if words[0] in {"rollout", "create", "muster"} or words[:2] == ["get", "values"] else 1]
+    )
     used = {word.partition("=")[0] for word in words if re.match(r"--?[a-zA-Z]", word)}
     assert used <= known_options(program, subcommand)
 

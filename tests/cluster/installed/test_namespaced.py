@@ -5,6 +5,7 @@ import json
 from cluster import rights
 from cluster.held_job import JOB, held_job, let_go, pods, status
 from cluster.installation import Installation
+from muster.api.status.status import DEFAULT_STATUS
 
 COUNTING = "jsonpath={.status.progress.step}"
 RIGHTS = "roles,rolebindings,clusterroles,clusterrolebindings"
@@ -18,7 +19,7 @@ def test_a_job_of_another_namespace_is_left_alone(installed_operator: Installati
     kubectl.wait(COUNTING, f"{JOB}/own", f"--namespace={own}")
     let_go(kubectl, own, "own")
     kubectl.wait("condition=Complete", f"{JOB}/own", f"--namespace={own}")
-    assert status(kubectl, namespace, "another") == {}
+    assert status(kubectl, namespace, "another") == DEFAULT_STATUS
     assert pods(kubectl, namespace) == {}
     kubectl("delete", JOB, "own", f"--namespace={own}")
 
