@@ -110,9 +110,8 @@ class Seen:
 
     async def watch(self, api: Api) -> None:
         """Watch the jobs until cancelled."""
-        while True:
-            async for line in api.watch_lines(f"{JOBS_PATH}?watch=1&timeoutSeconds=3600"):
-                self.record(json.loads(line)["object"], time.time())
+        async for change in api.follow(f"{JOBS_PATH}?watch=1&timeoutSeconds=3600"):
+            self.record(change["object"], time.time())
 
     def record(self, resource: Mapping[str, Any], now: float) -> None:
         """Record the state of a resource."""

@@ -69,7 +69,7 @@ class Api:
         async with self._session.get(path, timeout=aiohttp.ClientTimeout(total=None)) as answer:
             return await answer.read()
 
-    async def watch_lines(self, path: str) -> AsyncIterator[bytes]:
+    async def _watch_lines(self, path: str) -> AsyncIterator[bytes]:
         """Yield the lines of a watch."""
         async with self._session.get(path, timeout=aiohttp.ClientTimeout(total=None)) as answer:
             incomplete_line = b""
@@ -78,13 +78,18 @@ class Api:
                 for line in complete_lines:
                     yield line
 
+    async def watch_changes(self, path: str) -> AsyncIterator[Any]:
+        """Yield the changes of a watch, until the API server ends it."""
+        async for line in self._watch_lines(path):
+            change = json.loads(line)
+            if change["type"] == "ERROR":
+                return
+            yield change
+
     async def follow(self, path: str) -> AsyncIterator[Any]:
         """Yield the changes of a watch. Start the watch again when the API server ends it."""
         while True:
-            async for line in self.watch_lines(path):
-                change = json.loads(line)
-                if change["type"] == "ERROR":
-                    break
+            async for change in self.watch_changes(path):
                 yield change
 
 
@@ -110,30 +115,24 @@ class PodTimes:
     restarts: int = 0
     has_changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def record_event(self, line: bytes) -> bool:
-        """Record one event of the watch. Return False if the watch has ended, because its reader was too slow."""
-        now = time.monotonic()
-        change = json.loads(line)
-        if change["type"] == "ERROR":
-            return False
-        pod = change["object"]
+    def record(self, change: Any) -> None:
+        """Record a change of a pod."""
+        now, pod = time.monotonic(), change["object"]
         name = pod["metadata"]["name"]
         if not name.startswith(self.prefix):
-            return True
+            return
         self.created.setdefault(name, now)
         if pod["status"].get("phase") == "Running":
             self.running.setdefault(name, now)
         self.deleted += change["type"] == "DELETED"
         self.has_changed.set()
-        return True
 
     async def watch(self, api: Api, namespace: str) -> None:
         """Watch pods until cancelled. If the API server ends the watch of a slow reader, start another watch."""
         while True:
             # A watch without a resource version begins with all existing pods.
-            async for line in api.watch_lines(f"/api/v1/namespaces/{namespace}/pods?watch=1&timeoutSeconds=1800"):
-                if not self.record_event(line):
-                    break
+            async for change in api.watch_changes(f"/api/v1/namespaces/{namespace}/pods?watch=1&timeoutSeconds=1800"):
+                self.record(change)
             self.restarts += 1
 
     async def wait_for(self, pods: int) -> None:

@@ -48,4 +48,9 @@ def quote(text: str) -> str:
     """Quote a user's text for a message: escape line ends, and truncate long text."""
     shortened_text = text if len(text) <= _MAX_QUOTED_CHARS else text[: _MAX_QUOTED_CHARS - 1] + "…"
     escaped = shortened_text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in escaped) + '"'
+    return '"' + escape_unprintable(escaped) + '"'
+
+
+def escape_unprintable(text: str) -> str:
+    """Escape line ends, and other characters that control a terminal."""
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)

@@ -25,6 +25,11 @@ class Shard:
     count: int = 1
 
     @property
+    def is_first(self) -> bool:
+        """Whether it has the jobs whose status, which muster has written, names no shard."""
+        return self.index == 0
+
+    @property
     def suffix(self) -> str:
         """The end of the names of the shard's Lease, Service and agent ConfigMaps. The first shard has none."""
         return f"-{self.index}" if self.index else ""
@@ -43,11 +48,9 @@ class Shard:
         if recorded is not None:
             return recorded == self.index
         # The API server adds a default to the status of a new job.
-        return self.has_unrecorded_job(uid, has_status=bool(status.keys() - DEFAULT_STATUS.keys()))
-
-    def has_unrecorded_job(self, uid: str, *, has_status: bool) -> bool:
-        """Whether a job whose status names no shard belongs to this one. `has_status`: muster has written a status."""
-        return self.index == 0 if has_status else _hash_uid(uid) % self.count == self.index
+        if status.keys() - DEFAULT_STATUS.keys():
+            return self.is_first
+        return _hash_uid(uid) % self.count == self.index
 
     def find_missing_shard(self, status: Mapping[str, JSON]) -> int | None:
         """Return the shard in the stored status if no such shard exists any more."""

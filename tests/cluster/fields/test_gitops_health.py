@@ -11,8 +11,9 @@ import yaml
 from cluster import programs
 from cluster.operator.cluster_jobs import FOREVER, OK, Jobs
 from cluster.operator.site import Site
+from cluster.places import ROOT
+from integration.docs.pages import blocks
 
-PAGE = Path(__file__).parents[3] / "docs" / "gitops.md"
 CHECK = "resource.customizations.health.muster.dev_DistributedTrainingJob"
 RUNNING = "jsonpath={.status.phase}=Running"
 HEALTH = {
@@ -29,9 +30,9 @@ ONE = {"nodes": 1, "procsPerNode": 1}
 @pytest.fixture(scope="module")
 def check(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The health check of the page, as a file."""
-    block = PAGE.read_text().split("```yaml\n")[1].split("```")[0]
+    [text] = [block.text for block in blocks(ROOT / "docs" / "gitops.md") if block.language == "yaml"]
     path = tmp_path_factory.mktemp("gitops") / "health.lua"
-    path.write_text(yaml.safe_load(block)["data"][CHECK])
+    path.write_text(yaml.safe_load(text)["data"][CHECK])
     return path
 
 

@@ -1,9 +1,6 @@
 """`muster doctor` against an API server with an installation, and with one thing wrong at a time."""
 
-import asyncio
 import json
-import os
-import sys
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -17,8 +14,8 @@ from fakes.api_client import api_client
 from fakes.api_server import make_failure
 from muster.api.crd import build_crd
 from muster.distribution import get_version
+from support.muster_process import run_muster
 
-MUSTER = Path(sys.executable).parent / "muster"
 SYSTEM = "/namespaces/muster-system"
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/distributedtrainingjobs.muster.dev"
 DEPLOYMENTS = f"/apis/apps/v1{SYSTEM}/deployments"
@@ -115,22 +112,16 @@ async def run(installation: Installation, folder: Path, *words: str) -> tuple[in
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", installation.answer)
     async with api_client(app, folder):
-        process = await asyncio.create_subprocess_exec(
-            *(str(MUSTER), "doctor", "-n", "team-a", *words),
-            env={**os.environ, "KUBECONFIG": str(folder / "kubeconfig")},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        output, messages = await process.communicate()
+        code, output, messages = await run_muster(folder / "kubeconfig", "doctor", "-n", "team-a", *words)
     found: dict[str, list[str]] = {}
-    for line in output.decode().splitlines():
+    for line in output.splitlines():
         if line.startswith(" "):
             found[list(found)[-1]].append(line.strip())
         else:
             level, name_and_text = line.split(maxsplit=1)
             name, _, text = name_and_text.partition(": ")
             found[name] = [level, text]
-    return process.returncode, found, messages.decode()
+    return code, found, messages
 
 
 async def test_all_is_well(tmp_path: Path) -> None:
@@ -288,12 +279,6 @@ async def test_without_a_cluster(tmp_path: Path) -> None:
         ),
         encoding="utf-8",
     )
-    process = await asyncio.create_subprocess_exec(
-        *(str(MUSTER), "doctor"),
-        env={**os.environ, "KUBECONFIG": str(tmp_path / "kubeconfig")},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    output, messages = await process.communicate()
-    assert (process.returncode, output) == (2, b"")
-    assert messages.startswith(b"muster: the cluster doesn't answer")
+    code, output, messages = await run_muster(tmp_path / "kubeconfig", "doctor")
+    assert (code, output) == (2, "")
+    assert messages.startswith("muster: the cluster doesn't answer")

@@ -1,8 +1,5 @@
 """`muster migrate` against an API server that knows some kinds of other operators."""
 
-import asyncio
-import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +8,7 @@ from aiohttp import web
 from fakes.api_client import api_client
 from muster.api.document import JSON
 from muster_dev.golden_manifests import load_folder
-
-MUSTER = Path(sys.executable).parent / "muster"
+from support.muster_process import run_muster
 
 
 def load_item(folder: str, name: str, namespace: str) -> JSON:
@@ -48,14 +44,7 @@ async def run_migrate(folder: Path, *words: str) -> tuple[int | None, str, str]:
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", answer)
     async with api_client(app, folder):
-        process = await asyncio.create_subprocess_exec(
-            *(str(MUSTER), "migrate", *words),
-            env={**os.environ, "KUBECONFIG": str(folder / "kubeconfig")},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        output, messages = await process.communicate()
-    return process.returncode, output.decode(), messages.decode()
+        return await run_muster(folder / "kubeconfig", "migrate", *words)
 
 
 async def test_each_job_has_a_line_and_its_problems(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,8 +15,8 @@ from cluster.terminal import CTRL_C, Terminal
 from fakes.api_client import api_client
 from muster.api.document import JSON
 from muster.cli.listing.watched_jobs import WatchedJobs
+from support.muster_process import MUSTER, run_muster
 
-MUSTER = Path(sys.executable).parent / "muster"
 JOBS = "/apis/muster.dev/v1alpha1/distributedtrainingjobs"
 TEAM_JOBS = "/apis/muster.dev/v1alpha1/namespaces/team-a/distributedtrainingjobs"
 NO_KIND = {"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound", "message": "page not found"}
@@ -69,14 +68,7 @@ async def served(server: JobServer, folder: Path) -> AsyncIterator[WatchedJobs]:
 
 async def run(server: JobServer, folder: Path, *words: str) -> tuple[int | None, str, str]:
     async with served(server, folder):
-        process = await asyncio.create_subprocess_exec(
-            *(str(MUSTER), *words),
-            env={**os.environ, "KUBECONFIG": str(folder / "kubeconfig")},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        output, messages = await process.communicate()
-    return process.returncode, output.decode(), messages.decode()
+        return await run_muster(folder / "kubeconfig", *words)
 
 
 def three() -> JobServer:
@@ -112,13 +104,8 @@ async def test_top_prints_once_without_a_terminal(tmp_path: Path) -> None:
 
 async def test_a_kubeconfig_that_only_the_official_client_reads(tmp_path: Path) -> None:
     async with served(three(), tmp_path):
-        process = await asyncio.create_subprocess_exec(
-            *(str(MUSTER), "list", "-A"),
-            # two files
-            env={**os.environ, "KUBECONFIG": f"{tmp_path / 'kubeconfig'}:{tmp_path / 'other'}"},
-            stdout=asyncio.subprocess.PIPE,
-        )
-        output, _ = await process.communicate()
+        two_files = f"{tmp_path / 'kubeconfig'}:{tmp_path / 'other'}"
+        _, output, _ = await run_muster(two_files, "list", "-A")
     assert len(output.splitlines()) == 4
 
 

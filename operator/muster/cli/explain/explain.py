@@ -11,11 +11,11 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from muster.api.document import escape_unprintable
 from muster.api.spec.job import Job
 from muster.cli.backends import get_commands
 from muster.cli.errors import BadInput
 from muster.cli.explain.explanation import Explanation
-from muster.cli.render.comments import escape_line
 
 if TYPE_CHECKING:
     from muster.api.config.operator import OperatorConfig
@@ -78,7 +78,7 @@ def _fold_value(value: str) -> list[str]:
 
 
 def _format_cells(entry: Explanation) -> tuple[str, str, str, str]:
-    return entry.setting, escape_line(entry.value), entry.source, entry.reason
+    return entry.setting, escape_unprintable(entry.value), entry.source, entry.reason
 
 
 def build_tables(entries: Sequence[Explanation]) -> list[RenderableType]:

@@ -8,14 +8,13 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from muster.api.document import JSON
+from muster.api.document import JSON, escape_unprintable
 from muster.api.field_problems import InvalidResource
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.api.yaml.serialise import serialise_resource, to_yaml
 from muster.cli.config_file import apply_config
 from muster.cli.explain.launch_preview import preview_launch
-from muster.cli.render.comments import escape_line
 from muster.cli.render.placeholders import PLACEHOLDERS, simulate_apply
 from muster.core.status.rank_ranges import format_ranges
 from muster.objects.kubernetes.kinds import Object
@@ -86,14 +85,14 @@ def _format_nodes(job: Job, plan: Plan, nodes: tuple[int, ...], pod_settings: Po
     )
     lines = [*_make_titles(plan, nodes), command]
     lines += [f"  {name}={value}" for name, value in sorted(preview.environment.items())]
-    return "".join(f"# {escape_line(line)}\n" for line in lines) + _format_pod(job, nodes[0], pod_settings)
+    return "".join(f"# {escape_unprintable(line)}\n" for line in lines) + _format_pod(job, nodes[0], pod_settings)
 
 
 def _format_pod(job: Job, node: int, pod_settings: PodSettings) -> str:
     try:
         return to_yaml(dict(render_pod(job, node, 0, pod_settings)))
     except NotRenderable as error:
-        return f"# no pod: {escape_line(str(error))}\n"
+        return f"# no pod: {escape_unprintable(str(error))}\n"
 
 
 def _make_titles(plan: Plan, nodes: tuple[int, ...]) -> list[str]:

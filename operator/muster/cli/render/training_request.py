@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.api.document import Document
+from muster.api.document import Document, escape_unprintable
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
 from muster.api.yaml.serialise import to_yaml
 from muster.cli.aws_options import check_region, choose_account
 from muster.cli.errors import BadInput
-from muster.cli.render.comments import escape_line
 from muster.cli.render.placeholders import simulate_apply
 from muster.core.training_job.name import build_training_job_name
 from muster.render.sagemaker.apply_defaults import apply_defaults
@@ -45,7 +44,7 @@ def format_request(job: Job, region: str | None, account: str | None, config: Op
         *_describe_archive(training_request.archive),
         *make_training_warnings(job),
     ]
-    return "".join(f"# {escape_line(line)}\n" for line in comments) + to_yaml(training_request.body)
+    return "".join(f"# {escape_unprintable(line)}\n" for line in comments) + to_yaml(training_request.body)
 
 
 def build_request(job: Job, region: str, account: str | None = None) -> TrainingRequest:

@@ -32,8 +32,7 @@ REQUEST_SECONDS = 5.0
 """The timeout of a read or a renewal. It is short, so that there is time for another attempt."""
 
 RELEASE_SECONDS = 2.0
-"""The timeout of the Lease's release. It is short, because the next process starts only
-after this one has ended."""
+"""The timeout of the Lease's release. It is short, because the next process starts only after this one has ended."""
 
 _log = logging.getLogger(__name__)
 

@@ -30,7 +30,7 @@ class ShardFilter:
         uid, status = read_identity(source).uid, source.get("status")
         # Most statuses name no shard: don't parse each of them once more.
         if isinstance(status, str) and len(status) >= _MIN_CHARS and f'"{FIELD}"' not in status:
-            return self.shard.has_unrecorded_job(uid, has_status=True)
+            return self.shard.is_first
         return self.shard.has_job(uid, _read_status(source))
 
     def log_missing_shard(self, source: Object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from muster.api.document import Document, FieldPath, format_path
+from muster.api.document import Document, FieldPath, escape_unprintable, format_path
 from muster.api.field_problems import FieldProblem
 
 MAX_MESSAGE_CHARS = 1_000
@@ -58,7 +58,7 @@ class Report:
 def _make_printable(text: str) -> str:
     """Escape what controls a terminal: an administrator may list the manifests of tenants."""
     shortened = text if len(text) <= MAX_MESSAGE_CHARS else text[: MAX_MESSAGE_CHARS - 1] + "…"
-    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in shortened)
+    return escape_unprintable(shortened)
 
 
 def _sort(entries: list[tuple[Location, str]]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ def read_run_policy(spec: Fields, draft: Draft, controllers: tuple[str, ...]) ->
     fields = spec.take_fields("runPolicy")
     set_clean_pod_policy(fields, draft)
     for name in ("ttlSecondsAfterFinished", "activeDeadlineSeconds"):
-        draft.set(name, fields.take_integer(name), fields.locate(name))
+        copy_integer(fields, name, draft)
     check_manager(fields, controllers)
     return RunPolicy(fields, read_limit(fields, "backoffLimit"), fields.take_boolean("suspend"))
 
@@ -35,6 +35,11 @@ def set_clean_pod_policy(fields: Fields, draft: Draft) -> None:
     policy = fields.take_choice("cleanPodPolicy", _CLEAN_POD_POLICIES)
     if policy is not None:
         draft.set("cleanPodPolicy", policy, fields.locate("cleanPodPolicy"))
+
+
+def copy_integer(fields: Fields, name: str, draft: Draft) -> None:
+    """Read a number that has the same name and meaning in muster."""
+    draft.set(name, fields.take_integer(name), fields.locate(name))
 
 
 def read_limit(fields: Fields, name: str) -> RestartLimit | None:

@@ -28,6 +28,7 @@ from support.searches import choose_example_count
 from unit.core.builders import START, facts, missing_node, ready_node
 from unit.core.membership.test_spares import (
     FIRST,
+    NODE_BUILDERS,
     RESTARTING,
     RESUMED,
     exited_node,
@@ -399,22 +400,9 @@ def test_an_elastic_gang_is_released_unless_min_nodes_are_scheduled() -> None:
         assert (find_next_release_time(set_node_count(a_job, job_facts), job_facts, START) is not None) == releases
 
 
-_NODE_BUILDERS = (
-    ready_node,
-    scheduled_node,
-    pending_node,
-    missing_node,
-    silent_node,
-    unreachable_node,
-    terminating_node,
-    node_with_problem,
-    exited_node,
-)
-
-
 @given(
     previous=st.sampled_from((FIRST, RESTARTING, RESUMED)),
-    builders=st.lists(st.sampled_from(_NODE_BUILDERS), min_size=4, max_size=4),
+    builders=st.lists(st.sampled_from(NODE_BUILDERS), min_size=4, max_size=4),
     now=st.sampled_from((EARLY, LATE)),
     data=st.data(),
 )

@@ -139,7 +139,7 @@ def test_is_spare_ready(spare: NodeFacts, *, expected: bool) -> None:
     assert is_spare_ready(spare) is expected
 
 
-_NODE_BUILDERS = (
+NODE_BUILDERS = (
     ready_node,
     scheduled_node,
     pending_node,
@@ -154,7 +154,7 @@ _NODE_BUILDERS = (
 
 @given(
     previous=st.sampled_from((FIRST, RESTARTING, RESUMED)),
-    builders=st.lists(st.sampled_from(_NODE_BUILDERS), min_size=3, max_size=6),
+    builders=st.lists(st.sampled_from(NODE_BUILDERS), min_size=3, max_size=6),
     data=st.data(),
 )
 @settings(max_examples=choose_example_count(600))

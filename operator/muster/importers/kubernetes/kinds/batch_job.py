@@ -22,7 +22,7 @@ from muster.importers.kubernetes.restarts import (
     note_pod_policy,
     read_pod_failure_policy,
 )
-from muster.importers.kubernetes.run_policy import check_manager
+from muster.importers.kubernetes.run_policy import check_manager, copy_integer
 
 _CONTROLLERS = ("kubernetes.io/job-controller",)
 
@@ -76,7 +76,7 @@ def import_batch_job(root: Fields, _: Context) -> Draft | None:
 def write_times(draft: Draft, spec: Fields) -> None:
     """Set the deadline and the time to live."""
     for name in ("activeDeadlineSeconds", "ttlSecondsAfterFinished"):
-        draft.set(name, spec.take_integer(name), spec.locate(name))
+        copy_integer(spec, name, draft)
 
 
 def read_job_spec(spec: Fields) -> JobTemplate:

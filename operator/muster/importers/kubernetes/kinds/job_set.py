@@ -18,7 +18,7 @@ from muster.importers.kubernetes.old_hosts import report_old_hosts
 from muster.importers.kubernetes.pod_template import choose_container, get_resources
 from muster.importers.kubernetes.report import Location
 from muster.importers.kubernetes.restarts import DEFAULT_BACKOFF_LIMIT, RestartLimit, count_tries
-from muster.importers.kubernetes.run_policy import check_manager
+from muster.importers.kubernetes.run_policy import check_manager, copy_integer
 
 _CONTROLLERS = ("jobset.sigs.k8s.io/jobset-controller",)
 _STRATEGIES = ("Recreate", "BlockingRecreate", "InPlaceRestart")
@@ -56,9 +56,7 @@ def import_job_set(root: Fields, _: Context) -> Draft | None:
     draft = Draft(read_metadata(root))
     spec = root.take_fields("spec")
     policy = read_set_policies(spec)
-    draft.set(
-        "ttlSecondsAfterFinished", spec.take_integer("ttlSecondsAfterFinished"), spec.locate("ttlSecondsAfterFinished")
-    )
+    copy_integer(spec, "ttlSecondsAfterFinished", draft)
     suspend = spec.take_boolean("suspend")
     check_manager(spec, _CONTROLLERS)
     jobs = read_replicated_jobs(spec)

@@ -25,6 +25,7 @@ from muster.importers.kubernetes.old_hosts import report_old_hosts
 from muster.importers.kubernetes.pod_template import PodTemplate, choose_container, get_resources, read_template
 from muster.importers.kubernetes.report import Location
 from muster.importers.kubernetes.restarts import RestartLimit
+from muster.importers.kubernetes.run_policy import copy_integer
 from muster.importers.kubernetes.scheduling import DEFAULT_QUEUE, VOLCANO, check_minimum, write_queue
 
 _DEFAULT_RETRIES = 3
@@ -50,9 +51,7 @@ def import_volcano_job(root: Fields, _: Context) -> Draft | None:
     policies = read_policies(spec)
     plugins = _read_plugins(spec)
     retries = spec.take_integer("maxRetry")
-    draft.set(
-        "ttlSecondsAfterFinished", spec.take_integer("ttlSecondsAfterFinished"), spec.locate("ttlSecondsAfterFinished")
-    )
+    copy_integer(spec, "ttlSecondsAfterFinished", draft)
     priority = spec.take_text("priorityClassName")
     _read_other_fields(spec)
     tasks = [task for task in map(_read_task, spec.take_entries("tasks")) if task.count > 0]
