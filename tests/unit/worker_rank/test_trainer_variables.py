@@ -2,9 +2,9 @@
 
 import pytest
 
-from muster_worker.rank.trainer_variables import CA_CERT, TOKEN, URL, build_variables, remove_variables
+from muster_worker.rank.trainer_variables import CA_CERT, TOKEN, TOKEN_FILE, URL, build_variables, remove_variables
 
-VALUES = {URL: "http://127.0.0.1:40000/status", CA_CERT: "/run/muster/ca", TOKEN: "/run/muster/token"}
+VALUES = {URL: "http://127.0.0.1:40000/status", CA_CERT: "/run/muster/ca", TOKEN: f"/run/muster/{TOKEN_FILE}"}
 
 
 def test_a_node_without_a_server_gets_none() -> None:
@@ -34,5 +34,5 @@ def test_reports_do_not_go_through_a_proxy(environment: dict[str, str], hosts: s
 
 
 def test_other_ranks_keep_only_the_user_s() -> None:
-    assert remove_variables({**VALUES, "A": "1"}, "/run/muster") == {"A": "1"}
-    assert remove_variables({TOKEN: "/mine", "A": "1"}, "/run/muster") == {TOKEN: "/mine", "A": "1"}
+    assert remove_variables({**VALUES, "A": "1"}) == {"A": "1"}
+    assert remove_variables({TOKEN: "/mine", "A": "1"}) == {TOKEN: "/mine", "A": "1"}

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 PATH = "/status"
 """The path of the URL."""
 
-TOKEN_NAME, CA_NAME = "trainer-token", "trainer-ca.crt"
-"""The names of the files in the run folder."""
+CA_NAME = "trainer-ca.crt"
+"""The name of the file with the certificate, in the run folder."""
 
 MAX_WAITING_CONNECTIONS = 8
 
@@ -29,7 +29,7 @@ class TrainerSocket:
     def __init__(self, run_dir: str, authority: Optional[str] = None) -> None:
         """Listen on the loopback address. `authority` is a certificate (PEM), if there is one. Raises `OSError`."""
         self.token = os.urandom(32).hex()
-        paths = {trainer_variables.TOKEN: _write_file(run_dir, TOKEN_NAME, self.token)}
+        paths = {trainer_variables.TOKEN: _write_file(run_dir, trainer_variables.TOKEN_FILE, self.token)}
         if authority is not None:  # clients load it even for an address without TLS
             paths[trainer_variables.CA_CERT] = _write_file(run_dir, CA_NAME, authority)
         self.listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)

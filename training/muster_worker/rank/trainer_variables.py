@@ -15,6 +15,9 @@ TOKEN = "KUBEFLOW_TRAINER_SERVER_TOKEN"  # noqa: S105 - the name of a variable
 NAMES = (URL, CA_CERT, TOKEN)
 """Variables with the URL, and with the paths of the authority's certificate and of the token."""
 
+TOKEN_FILE = "trainer-token"
+"""The name of the file with the token of muster's server, in the run folder of rank 0's node."""
+
 ADDRESS = "127.0.0.1"
 """The server's address: no other pod can connect to it."""
 
@@ -32,9 +35,13 @@ def build_variables(environment: Mapping[str, str], values: Mapping[str, str]) -
     return {**added, **_bypass_proxy(environment)}
 
 
-def remove_variables(environment: Mapping[str, str], run_dir: str) -> Mapping[str, str]:
-    """Return the environment of a rank other than 0: without the variables of the server of `run_dir`."""
-    if not environment.get(TOKEN, "").startswith(f"{run_dir}/"):
+def remove_variables(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment of a rank other than 0: without the variables of muster's server.
+
+    An mpirun of the user's own gives rank 0's environment to the ranks of every node, so the token's path is in the
+    run folder of another node. A server that the user has set keeps its variables.
+    """
+    if not environment.get(TOKEN, "").endswith(f"/{TOKEN_FILE}"):
         return environment
     return {name: value for name, value in environment.items() if name not in NAMES}
 

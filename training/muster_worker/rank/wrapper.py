@@ -163,7 +163,7 @@ def _add_world(environment: Dict[str, str], options: Sequence[str]) -> Tuple[Dic
 def _remove_trainer_variables(environment: Mapping[str, str]) -> Mapping[str, str]:
     from muster_worker.rank import trainer_variables
 
-    return trainer_variables.remove_variables(environment, environment["MUSTER_RUN_DIR"])
+    return trainer_variables.remove_variables(environment)
 
 
 class _ChildContext:
