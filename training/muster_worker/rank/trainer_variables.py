@@ -15,7 +15,7 @@ TOKEN = "KUBEFLOW_TRAINER_SERVER_TOKEN"  # noqa: S105 - the name of a variable
 NAMES = (URL, CA_CERT, TOKEN)
 """Variables with the URL, and with the paths of the authority's certificate and of the token."""
 
-TOKEN_FILE = "trainer-token"
+TOKEN_FILE = "trainer-token"  # noqa: S105 - the name of a file
 """The name of the file with the token of muster's server, in the run folder of rank 0's node."""
 
 ADDRESS = "127.0.0.1"

@@ -23,7 +23,7 @@ from muster_worker.launchers.registry import find_launcher
 from muster_worker.network.library_interfaces import Network
 from muster_worker.rank import trainer_variables
 from muster_worker.rank.hook_environment import HOOK, PYTHONPATH, add_hook
-from muster_worker.rank.trainer_socket import CA_NAME, PATH, TOKEN_NAME
+from muster_worker.rank.trainer_socket import CA_NAME, PATH
 from muster_worker.sagemaker import container
 
 HOOK_VARIABLES = (HOOK, PYTHONPATH)
@@ -37,7 +37,7 @@ _PORT = 29500
 _TRAINER_VARIABLES = {
     trainer_variables.URL: f"http://{trainer_variables.ADDRESS}:PORT{PATH}",
     trainer_variables.CA_CERT: f"{RUN_FOLDER}/{CA_NAME}",
-    trainer_variables.TOKEN: f"{RUN_FOLDER}/{TOKEN_NAME}",
+    trainer_variables.TOKEN: f"{RUN_FOLDER}/{trainer_variables.TOKEN_FILE}",
 }
 
 
