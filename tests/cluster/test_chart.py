@@ -116,6 +116,33 @@ def test_all_values_arrive() -> None:
     assert policy["ingress"][1] == {"ports": [{"port": "health"}, {"port": "webhook"}]}
 
 
+def spread_of(values: Values, name: str = "muster") -> list[dict[str, Any]]:
+    spec = chart.one(chart.render({**IMAGE, **values}), "Deployment", name)["spec"]["template"]["spec"]
+    constraints: list[dict[str, Any]] = spec.get("topologySpreadConstraints", [])
+    return constraints
+
+
+@pytest.mark.parametrize("shard", [0, 1])
+def test_replicas_prefer_different_nodes_and_zones(shard: int) -> None:
+    name = f"muster-{shard}" if shard else "muster"
+    constraints = spread_of({"shards": 2}, name)
+    assert [each["topologyKey"] for each in constraints] == ["kubernetes.io/hostname", "topology.kubernetes.io/zone"]
+    deployment = chart.one(chart.render({**IMAGE, "shards": 2}), "Deployment", name)
+    for each in constraints:
+        assert (each["maxSkew"], each["whenUnsatisfiable"]) == (1, "ScheduleAnyway")
+        assert each["labelSelector"] == deployment["spec"]["selector"]
+        assert each["matchLabelKeys"] == ["pod-template-hash"]
+
+
+def test_constraints_of_the_values_count_the_replicas_unless_they_say_otherwise() -> None:
+    must = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
+    [constraint] = spread_of({"topologySpreadConstraints": [must], "affinity": {"nodeAffinity": {}}})
+    assert must.items() <= constraint.items()
+    assert constraint["labelSelector"]["matchLabels"]["muster.dev/shard"] == "0"
+    own = {"labelSelector": {"matchLabels": {"a": "b"}}, "matchLabelKeys": []}
+    assert spread_of({"topologySpreadConstraints": [{**must, **own}]}) == [{**must, **own}]
+
+
 def config_of(values: Values) -> tuple[OperatorConfig, str]:
     """Return the operator's configuration, and the annotation that restarts it with another configuration."""
     objects = chart.render(values)
@@ -193,6 +220,7 @@ def test_a_single_replica_may_be_drained() -> None:
         ({**IMAGE, "webhook": {"enabled": True, "port": 8443}}, "webhook"),
         ({**IMAGE, "webhook": {"enabled": True}, "collector": {"port": 9443}}, "are both 9443"),
         ({**IMAGE, "networkPolicy": {"hostNetworkCIDRs": ["nodes"]}}, "hostNetworkCIDRs"),
+        ({**IMAGE, "topologySpreadConstraints": [{"topologyKey": "zone"}]}, "whenUnsatisfiable"),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_name(values: Values, said: str) -> None:

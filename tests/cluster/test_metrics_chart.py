@@ -65,6 +65,18 @@ def test_a_pod_monitor_finds_the_pods() -> None:
     assert monitor["spec"]["podMetricsEndpoints"] == [{"port": "metrics", "honorLabels": True, "interval": "15s"}]
 
 
+@pytest.mark.parametrize(
+    ("value", "kind", "field"),
+    [("podMonitor", "PodMonitor", "podMetricsEndpoints"), ("serviceMonitor", "ServiceMonitor", "endpoints")],
+)
+def test_a_monitor_takes_the_options_of_an_endpoint(value: str, kind: str, field: str) -> None:
+    rule = {"targetLabel": "cluster", "replacement": "a"}
+    drop = {"action": "drop", "sourceLabels": ["__name__"], "regex": "process_.*"}
+    options = {"interval": "1m", "scrapeTimeout": "20s", "relabelings": [rule], "metricRelabelings": [drop]}
+    monitor = chart.one(render(**{value: {"enabled": True, **options}}), kind)
+    assert monitor["spec"][field] == [{"port": "metrics", "honorLabels": True, **options}]
+
+
 def test_a_service_monitor_finds_only_the_service_of_the_metrics() -> None:
     objects = render(serviceMonitor={"enabled": True})
     wanted = chart.one(objects, "ServiceMonitor")["spec"]["selector"]["matchLabels"].items()
@@ -74,11 +86,15 @@ def test_a_service_monitor_finds_only_the_service_of_the_metrics() -> None:
 
 
 def test_rules_and_dashboard_are_those_of_the_files() -> None:
-    objects = render(alerts={"enabled": True, "labels": {"release": "stack"}}, dashboard={"enabled": True})
+    folder = {"grafana_folder": "muster"}
+    objects = render(
+        alerts={"enabled": True, "labels": {"release": "stack"}}, dashboard={"enabled": True, "annotations": folder}
+    )
     rules = yaml.safe_load((CHART / "alerts" / "muster.yaml").read_text(encoding="utf-8"))
     assert chart.one(objects, "PrometheusRule")["spec"] == rules
     dashboard = chart.one(objects, "ConfigMap", "muster-dashboard")
     assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert dashboard["metadata"]["annotations"] == folder
     file = CHART / "dashboards" / "muster.json"
     assert json.loads(dashboard["data"]["muster.json"]) == json.loads(file.read_text(encoding="utf-8"))
 
@@ -91,6 +107,7 @@ def test_rules_and_dashboard_are_those_of_the_files() -> None:
         ({"scrapers": ["monitoring"]}, "scrapers"),
         ({"scrapers": [{}]}, "scrapers"),
         ({"podMonitor": {"enabled": True, "every": "1m"}}, "every"),
+        ({"podMonitor": {"enabled": True, "scrapeTimeout": "soon"}}, "scrapeTimeout"),
         ({"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}, "scrapes each replica twice"),
     ],
 )

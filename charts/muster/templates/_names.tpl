@@ -99,3 +99,45 @@ disruptions:
   name: muster
   namespace: {{ .Release.Namespace }}
 {{- end }}
+
+{{- /* The endpoint of a PodMonitor or ServiceMonitor. honorLabels: the label namespace is the job's. */ -}}
+{{- define "muster.scrapeEndpoint" -}}
+port: metrics
+honorLabels: true
+interval: {{ .interval }}
+{{- with .scrapeTimeout }}
+scrapeTimeout: {{ . }}
+{{- end }}
+{{- with .relabelings }}
+relabelings: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .metricRelabelings }}
+metricRelabelings: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- /* How a shard's replicas spread, as YAML; empty: as the affinity says. matchLabelKeys counts only pods of one version,
+not those that a rolling update is about to delete. */ -}}
+{{- define "muster.spread" -}}
+{{- $constraints := .root.Values.topologySpreadConstraints -}}
+{{- if not (or $constraints .root.Values.affinity) -}}
+{{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" -}}
+{{- $constraints = append $constraints (dict "maxSkew" 1 "topologyKey" . "whenUnsatisfiable" "ScheduleAnyway") -}}
+{{- end -}}
+{{- end -}}
+{{- $labels := merge (dict "muster.dev/shard" (.shard | toString)) (include "muster.selector" .root | fromYaml) -}}
+{{- $complete := list -}}
+{{- range $constraints -}}
+{{- $constraint := deepCopy . -}}
+{{- if not (hasKey . "labelSelector") -}}
+{{- $constraint = set $constraint "labelSelector" (dict "matchLabels" $labels) -}}
+{{- end -}}
+{{- if not (hasKey . "matchLabelKeys") -}}
+{{- $constraint = set $constraint "matchLabelKeys" (list "pod-template-hash") -}}
+{{- end -}}
+{{- $complete = append $complete $constraint -}}
+{{- end -}}
+{{- with $complete -}}
+{{- toYaml . -}}
+{{- end -}}
+{{- end }}
