@@ -50,7 +50,8 @@ class Muster:
     def _line(self, arguments: tuple[str, ...]) -> list[str]:
         command, *rest = arguments
         # the other commands don't use a cluster
-        names = ("ranks", "logs", "wait", "suspend", "resume", "restart", "rerun", "stacks", "list", "top", "doctor")
+        about_a_job = ("ranks", "logs", "wait", "describe", "suspend", "resume", "restart", "rerun", "stacks")
+        names = (*about_a_job, "list", "top", "doctor")
         asks = command in names and "--namespace" not in rest
         where = ["--namespace", self.namespace] if asks else []
         return [sys.executable, "-P", "-m", "muster.cli.main", command, *rest, *where]

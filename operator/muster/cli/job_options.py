@@ -1,4 +1,4 @@
-"""The options of commands about a job on a cluster."""
+"""The options of several commands about a job."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import typer
 
 from muster.cli.completion import complete_job
 
+File = Annotated[
+    str, typer.Option("--file", "-f", metavar="FILE", help="The job's YAML or JSON; - reads standard input.")
+]
 Name = Annotated[str, typer.Argument(metavar="JOB", help="The job's name.", autocompletion=complete_job)]
 Namespace = Annotated[
     str | None,
