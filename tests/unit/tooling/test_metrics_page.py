@@ -58,12 +58,9 @@ def test_a_query_names_metrics_and_labels_that_exist(query: str) -> None:
     assert named <= LABELS
 
 
-def test_each_alert_has_a_section_on_the_page() -> None:
-    sections = PAGE.partition("\n## Alerts\n")[2]
-    names = [rule["alert"] for rule in RULES]
-    assert re.findall(r"^### (\w+)$", sections, re.MULTILINE) == names
+def test_each_alert_names_its_section_of_the_runbook() -> None:
     for rule in RULES:
-        assert rule["annotations"]["runbook"] == f"docs/metrics.md#{rule['alert'].lower()}"
+        assert rule["annotations"]["runbook"] == f"docs/runbook.md#{rule['alert'].lower()}"
         assert rule["annotations"]["summary"]
         assert rule["labels"]["severity"] in {"critical", "warning", "info"}
 
