@@ -16,11 +16,12 @@ from typer.testing import CliRunner
 
 from integration.docs.pages import PAGES, Block, blocks, headings
 from muster.api.config.operator import OperatorConfig, read_config
+from muster.api.document import Document
 from muster.api.validation.validate import validate
 from muster.api.yaml.load import load_documents
 from muster.cli.commands import app
 from muster.cli.run.run_training import TOOLKIT
-from muster.importers.kubernetes.kinds.registry import IMPORTERS
+from muster.importers.kubernetes.kinds.registry import IMPORTERS, RUNTIME_GROUP, RUNTIME_PLURALS
 from muster.importers.kubernetes.manifests import import_manifests, read_kind
 from muster_dev.paths import ROOT
 
@@ -48,12 +49,21 @@ def test_resources_and_configurations_are_valid(block: Block) -> None:
         return  # a test on a cluster applies it
     if "name: argocd-cm\n" in block.text:
         return  # tests/cluster/fields/test_gitops_health.py runs it
+    if read_kind(document)[0] == RUNTIME_GROUP and read_kind(document)[1] in RUNTIME_PLURALS:
+        return  # the TrainJob on the same page needs it
     if read_kind(document) in IMPORTERS:
-        assert import_manifests([document]).problems == []
+        assert import_manifests([document], list(runtimes(block.page))).problems == []
     elif block.text.startswith("# config.yaml\n"):
         assert read_config(document) != OperatorConfig()
     else:
         validate(document)
+
+
+def runtimes(page: str) -> Iterator[Document]:
+    """Yield the documents of a page's resources, among which a TrainJob finds its runtime."""
+    for block in blocks(ROOT / page):
+        if block.language == "yaml":
+            yield from load_documents(block.text, page)
 
 
 @pytest.mark.parametrize(

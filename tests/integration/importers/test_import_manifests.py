@@ -1,8 +1,6 @@
 """`muster import` of manifests as a user runs it, and `muster run` of the imported jobs that need no GPU."""
 
 import json
-import re
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,6 @@ from support.example_runs import BIN, CompletedRun, clean_environment, finish, s
 MUSTER = str(BIN / "muster")
 MANIFESTS = ROOT / FOLDER / "manifests"
 RUNTIMES = ROOT / FOLDER / "runtimes"
-PAGE = (ROOT / "docs" / "migrate-kubeflow.md").read_text(encoding="utf-8")
 
 
 def run_muster(*words: str, folder: Path = MANIFESTS) -> CompletedRun:
@@ -81,16 +78,6 @@ def test_text_that_is_no_yaml_is_named_with_its_line(tmp_path: Path) -> None:
     done = run_muster("import", "job.yaml", folder=tmp_path)
     assert done.exit_code == 2
     assert done.messages.startswith("muster: job.yaml:")
-
-
-def test_the_pages_manifest_becomes_the_pages_job(tmp_path: Path) -> None:
-    manifest, job = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    command = re.search(r"^`(muster import .*?)` prints$", PAGE, re.MULTILINE)
-    assert command is not None
-    (tmp_path / "pytorchjob.yaml").write_text(manifest, encoding="utf-8")
-    done = run_muster(*shlex.split(command[1])[1:], folder=tmp_path)
-    assert (done.exit_code, done.messages) == (0, "")
-    assert done.output == job
 
 
 # --- imported jobs run
