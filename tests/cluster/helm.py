@@ -27,15 +27,15 @@ class Helm:
         assert done.returncode == 0, f"helm {' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.stdout
 
-    def install(self, release: str, namespace: str, values: Values) -> None:
-        """Install or upgrade the chart, and wait until it is ready."""
+    def install(self, release: str, namespace: str, values: Values, chart: Path = CHART) -> None:
+        """Install or upgrade a chart, and wait until it is ready."""
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             # JSON is YAML.
             json.dump(values, file)
             file.flush()
             wait = ["--wait", f"--timeout={WAIT_SECONDS}s"]
             where = [f"--namespace={namespace}", "--create-namespace"]
-            self("upgrade", "--install", release, str(CHART), *where, f"--values={file.name}", *wait)
+            self("upgrade", "--install", release, str(chart), *where, f"--values={file.name}", *wait)
 
     def uninstall(self, release: str, namespace: str) -> None:
         """Uninstall the release, and wait until all its objects are deleted."""

@@ -5,8 +5,9 @@ import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from cluster.helm import Helm, Values
+from cluster.helm import CHART, Helm, Values
 from cluster.images import PULL_POLICY
 from cluster.shared import Cluster, Kubectl
 
@@ -65,14 +66,16 @@ def image_values(image: str) -> Values:
 
 
 @contextlib.contextmanager
-def installed(cluster: Cluster, kubectl: Kubectl, helm: Helm, values: Values) -> Iterator[Installation]:
+def installed(
+    cluster: Cluster, kubectl: Kubectl, helm: Helm, values: Values, chart: Path = CHART
+) -> Iterator[Installation]:
     """Yield a ready release with these values in its own namespace; it is uninstalled at the end."""
     system = f"muster-{uuid.uuid4().hex[:8]}"
     whole = {**image_values(cluster.operator_image()), **values}
     installation = Installation(kubectl, helm, system, "", whole)
     try:
         try:
-            helm.install(RELEASE, system, whole)
+            helm.install(RELEASE, system, whole, chart)
         except AssertionError as failed:
             # helm only prints that it waited.
             failed.add_note(why_not(kubectl, system))
@@ -116,6 +119,8 @@ class Installer:
             kubectl("create", "namespace", jobs)
             stack.callback(kubectl, "delete", "namespace", jobs, "--wait=false")
             values: Values = {
+                # The cluster has the current CRD; test_upgrade.py runs the hook that updates it.
+                "crds": {"apply": False},
                 "namespaces": [jobs],
                 "webhook": {"enabled": True},
                 "disruptions": {"taints": ["karpenter.sh/disrupted"]},

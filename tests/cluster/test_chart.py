@@ -1,6 +1,7 @@
 """The chart as helm renders it: no cluster is needed."""
 
 import tomllib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -62,17 +63,26 @@ def test_helm_finds_nothing_to_say(values: Values) -> None:
     assert "0 chart(s) failed" in chart.lint(values)
 
 
+def pod_specs(objects: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the spec of each pod: of the operator, and of the hooks."""
+    for each in objects:
+        if each["kind"] in {"Deployment", "Job"}:
+            yield each["spec"]["template"]["spec"]
+        if each["kind"] == "Pod":
+            yield each["spec"]
+
+
 @pytest.mark.parametrize("values", SETTINGS)
 def test_a_pod_is_as_restricted_namespaces_want_it(values: Values) -> None:
-    spec = chart.one(chart.render(values), "Deployment")["spec"]["template"]["spec"]
-    [container] = spec["containers"]
-    assert spec["securityContext"]["runAsNonRoot"] is True
-    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    assert container["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
+    for spec in pod_specs(chart.render(values)):
+        [container] = spec["containers"]
+        assert spec["securityContext"]["runAsNonRoot"] is True
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
 
 
 def test_all_values_arrive() -> None:
@@ -109,7 +119,7 @@ def test_all_values_arrive() -> None:
     assert "topologySpreadConstraints" not in spec
     assert template["metadata"]["labels"]["a"] == template["metadata"]["annotations"]["a"] == "b"
     assert chart.one(objects, "Service", "muster-collector")["spec"]["ports"][0]["port"] == 9443
-    assert chart.one(objects, "ServiceAccount")["metadata"]["annotations"] == {"a": "b"}
+    assert chart.one(objects, "ServiceAccount", "muster")["metadata"]["annotations"] == {"a": "b"}
     policy = chart.one(objects, "NetworkPolicy")["spec"]
     assert policy["policyTypes"] == ["Ingress"]
     assert {"ipBlock": {"cidr": "10.0.0.0/16"}} in policy["ingress"][0]["from"]
@@ -247,6 +257,51 @@ def test_rights_are_the_verbs_that_muster_uses_and_end_at_the_namespaces() -> No
     assert {each.names for each in everywhere if each.resource == "endpointslices" and each.verb != "create"} == {
         ("muster-collector-ipv4", "muster-collector-ipv6")
     }
+
+
+def test_a_hook_updates_the_crds_and_nothing_else() -> None:
+    objects = chart.render(IMAGE)
+    hooks = [each for each in objects if "pre-upgrade" in hook_events(each)]
+    assert {each["kind"] for each in hooks} == {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Job"}
+    assert all(hook_events(each) == ["pre-install", "pre-upgrade"] for each in hooks)
+    names = [
+        yaml.safe_load(file.read_text(encoding="utf-8"))["metadata"]["name"] for file in (CHART / "crds").iterdir()
+    ]
+    granted = rights.grants(objects, f"{chart.NAMESPACE}:muster-crds")
+    assert {(each.verb, each.resource, each.names) for each in granted} == {
+        (verb, "customresourcedefinitions", tuple(sorted(names))) for verb in ("get", "create", "patch")
+    }
+    template = chart.one(objects, "Job", "muster-crds")["spec"]["template"]
+    assert template["spec"]["containers"][0]["args"] == ["apply-crds"]
+    selectors = [each["spec"].get("selector") for each in objects if each["kind"] == "Service"]
+    assert not any(selector and selector.items() <= template["metadata"]["labels"].items() for selector in selectors)
+    without = chart.render({**IMAGE, "crds": {"apply": False}})
+    assert [each for each in without if "pre-upgrade" in hook_events(each)] == []
+
+
+def test_the_test_of_helm_may_only_look_and_send_a_dry_run() -> None:
+    objects = chart.render({**IMAGE, "namespaces": ["a", "b"], "webhook": {"enabled": True}, "shards": 2})
+    pod = chart.one(objects, "Pod", "muster-test")
+    arguments = pod["spec"]["containers"][0]["args"]
+    assert arguments[:3] == ["doctor", "--namespace=a", "--operator-namespace=muster-system"]
+    collectors = [each.partition("=")[2] for each in arguments if each.startswith("--collector-url=")]
+    for each, suffix in zip(collectors, ("", "-1"), strict=True):
+        [container] = chart.one(objects, "Deployment", f"muster{suffix}")["spec"]["template"]["spec"]["containers"]
+        assert f"--collector-url={each}" in container["args"]
+    # The NetworkPolicy admits this pod as one of a job.
+    assert "muster.dev/job-uid" in pod["metadata"]["labels"]
+    granted = rights.grants(objects, f"{chart.NAMESPACE}:muster-test")
+    changes = [each for each in granted if each.verb not in {"get", "list", "watch"}]
+    assert {(each.verb, each.resource, each.namespace) for each in changes} == {
+        ("create", "distributedtrainingjobs", "a")
+    }
+    without = rights.grants(chart.render(IMAGE), f"{chart.NAMESPACE}:muster-test")
+    assert {each.verb for each in without} == {"get", "list", "watch"}
+
+
+def hook_events(each: dict[str, Any]) -> list[str]:
+    events: str = each["metadata"].get("annotations", {}).get("helm.sh/hook", "")
+    return events.split(",")
 
 
 def test_each_shard_has_a_deployment_a_lease_and_a_collector_of_its_own() -> None:

@@ -1,4 +1,4 @@
-"""docs/install.md is correct: its commands work, and its table has every value."""
+"""docs/install.md and docs/upgrade.md are correct: their commands work, and the table has every value."""
 
 import re
 import shlex
@@ -9,15 +9,16 @@ from cluster.helm import CHART
 from cluster.places import ROOT
 from cluster.shared import Kubectl
 
-TEXT = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
+TEXT, UPGRADE = ((ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("install.md", "upgrade.md"))
+BLOCKS = re.findall(r"```sh\n(.*?)```", TEXT + UPGRADE, re.DOTALL)
 COMMANDS = [line for block in BLOCKS for line in re.sub(r"\\\n\s*", "", block).splitlines()]
 NAMESPACE = "--namespace"
 
 
 def test_every_command_is_looked_at() -> None:
     assert {" ".join(command.split()[:2]) for command in COMMANDS} == {
-        *("make image", "docker push", "docker buildx", "helm upgrade", "helm uninstall"),
+        *("make image", "docker push", "docker buildx", "muster apply-crds"),
+        *("helm upgrade", "helm test", "helm rollback", "helm uninstall"),
         *("kubectl rollout", "kubectl apply", "kubectl delete"),
     }
 
@@ -45,6 +46,7 @@ def test_the_table_has_every_value() -> None:
         "image",
         "agent",
         "collector",
+        "crds",
         "metrics",
         "networkPolicy",
         "queues",

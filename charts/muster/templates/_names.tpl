@@ -141,3 +141,78 @@ not those that a rolling update is about to delete. */ -}}
 {{- toYaml . -}}
 {{- end -}}
 {{- end }}
+
+{{- /* The labels of the objects of a hook. Without the selector's labels no Service, Deployment or NetworkPolicy of the
+operator selects its pod. */ -}}
+{{- define "muster.hookLabels" -}}
+app.kubernetes.io/name: {{ .name }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/part-of: muster
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
+{{- end }}
+
+{{- /* Helm deletes a hook's objects after it has succeeded. After a failure they remain, and Helm 3.18 and newer print
+the pod's log. */ -}}
+{{- define "muster.hookAnnotations" -}}
+helm.sh/hook: {{ .events }}
+helm.sh/hook-weight: {{ .weight | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+helm.sh/hook-output-log-policy: hook-failed
+{{- end }}
+
+{{- /* The spec of a pod that runs one command of the operator's image, as restricted as the operator. */ -}}
+{{- define "muster.commandPod" -}}
+serviceAccountName: {{ .account }}
+restartPolicy: Never
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets:
+{{- range . }}
+- name: {{ . }}
+{{- end }}
+{{- end }}
+enableServiceLinks: false
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  seccompProfile: {type: RuntimeDefault}
+containers:
+- name: muster
+  image: {{ include "muster.image" .root }}
+  imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+  args: {{- toYaml .arguments | nindent 2 }}
+  {{- with .root.Values.resources }}
+  resources: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  securityContext:
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities: {drop: [ALL]}
+  volumeMounts:
+  - {name: tmp, mountPath: /tmp}
+volumes:
+- name: tmp
+  emptyDir: {}
+{{- with .root.Values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.tolerations }}
+tolerations: {{- toYaml . | nindent 0 }}
+{{- end }}
+{{- end }}
+
+{{- /* The names of the CustomResourceDefinitions in crds/, as a JSON list. */ -}}
+{{- define "muster.crdNames" -}}
+{{- $names := list -}}
+{{- range $path, $_ := .Files.Glob "crds/*.yaml" -}}
+{{- $names = append $names ($.Files.Get $path | fromYaml).metadata.name -}}
+{{- end -}}
+{{- toJson $names -}}
+{{- end }}
+
+{{- /* The URL of a shard's collector for agents. */ -}}
+{{- define "muster.collectorUrl" -}}
+https://muster-collector{{ include "muster.suffix" .shard }}.{{ .root.Release.Namespace }}.svc.{{ .root.Values.clusterDomain }}:{{ .root.Values.collector.port }}
+{{- end }}

@@ -89,6 +89,11 @@ def build_crd() -> Schema:
     }
 
 
+def build_crds() -> tuple[Schema, ...]:
+    """Return all CRDs of muster. `crds/` has a file for each."""
+    return (build_crd(),)
+
+
 def format_crd_yaml() -> str:
     """Return the CRD as the YAML text that `crds/` contains."""
     header = "# Generated from operator/muster/api by `muster crd`. Do not edit.\n"

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from muster.cli.completion import completion
+from muster.cli.crds.command import apply_crds
 from muster.cli.describe.command import describe
 from muster.cli.doctor.command import doctor
 from muster.cli.import_command import import_command
@@ -219,6 +220,7 @@ app.command("list")(list_command)
 app.command()(top)
 app.command()(describe)
 app.command()(doctor)
+app.command("apply-crds")(apply_crds)
 app.command()(rerun)
 app.command("import")(import_command)
 app.command()(migrate)

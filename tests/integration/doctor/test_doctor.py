@@ -206,8 +206,8 @@ def deny_creation(installation: Installation) -> None:
 @pytest.mark.parametrize(
     ("change", "name", "text", "remedy"),
     [
-        (remove_crd, "CRD", "is not installed", "`muster crd | kubectl apply --server-side -f -`"),
-        (change_crd, "CRD", f"is not the one of muster {get_version()}", "`muster crd | kubectl apply"),
+        (remove_crd, "CRD", "is not installed", "`muster apply-crds`"),
+        (change_crd, "CRD", f"is not the one of muster {get_version()}", "`muster apply-crds`"),
         (remove_operator, "operator", "no Deployment of muster in the namespace muster-system", "--operator-namespace"),
         (stop_replicas, "operator", "0 of 2 replicas of muster-system/muster are available", "`kubectl describe pods"),
         (install_another_version, "operator", "muster-system/muster is of version 9.0", "the same version"),
@@ -233,6 +233,38 @@ async def test_what_is_wrong_and_what_to_do(
     assert level == "failed"
     assert text in said
     assert remedy in advice
+
+
+async def test_only_the_named_checks_run(tmp_path: Path) -> None:
+    installation = make_installation()
+    remove_plug_ins(installation)
+    code, found, _ = await run(installation, tmp_path, "--only=crd", "--only=Lease")
+    assert (code, list(found)) == (0, ["CRD", "Lease"])
+    code, _, messages = await run(installation, tmp_path, "--only=leases")
+    assert code == 2
+    assert "--only: found 'leases'; allowed are CRD, operator, namespace, Lease, webhook" in messages
+
+
+async def test_a_collector_that_does_not_answer_is_found(tmp_path: Path, unused_tcp_port: int) -> None:
+    url = f"https://127.0.0.1:{unused_tcp_port}"
+    code, found, _ = await run(make_installation(), tmp_path, "--only=CRD", f"--collector-url={url}")
+    level, said, advice = found[url]
+    assert (code, level) == (1, "failed")
+    assert "no answer (" in said
+    assert "NetworkPolicies" in advice
+    code, _, messages = await run(make_installation(), tmp_path, "--collector-url=muster-collector:8443")
+    assert code == 2
+    assert "--collector-url: found 'muster-collector:8443'; allowed is https://HOST:PORT" in messages
+
+
+async def test_the_crd_of_a_newer_version_is_well(tmp_path: Path) -> None:
+    installation = make_installation()
+    change_crd(installation)
+    installation.objects[CRD]["metadata"]["annotations"] = {"muster.dev/version": "99.0.0"}
+    code, found, _ = await run(installation, tmp_path)
+    level, said, *_ = found["CRD"]
+    assert (code, level) == (0, "ok")
+    assert "is of muster 99.0.0, which is newer than this command" in said
 
 
 async def test_what_a_user_may_not_read_is_unknown(tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import typer
 
 from muster.cli.board.printable import replace_unprintable
 from muster.cli.doctor.cluster_checks import check_efa, check_gpus, check_network_policy, check_permissions
+from muster.cli.doctor.collector_answer import check_collector_answer, parse_collector_url
 from muster.cli.doctor.finding import ASK_ADMINISTRATOR, Finding, format_findings, is_unknown
 from muster.cli.doctor.installation import Cluster, find_deployments
 from muster.cli.doctor.operator_checks import (
@@ -18,6 +20,7 @@ from muster.cli.doctor.operator_checks import (
     check_operator,
     check_webhook,
 )
+from muster.cli.errors import BadInput
 from muster.cli.jobs.api_problems import explain_request_error
 from muster.cli.jobs.cluster import run_with_client
 from muster.clients.kubernetes.client import Client
@@ -25,7 +28,9 @@ from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
 
 _FAILED = 1
 
-CHECKS: tuple[tuple[str, Callable[[Cluster], Awaitable[Finding]]], ...] = (
+Check = tuple[str, Callable[[Cluster], Awaitable[Finding]]]
+
+CHECKS: tuple[Check, ...] = (
     ("CRD", check_crd),
     ("operator", check_operator),
     ("namespace", check_namespace),
@@ -40,13 +45,29 @@ CHECKS: tuple[tuple[str, Callable[[Cluster], Awaitable[Finding]]], ...] = (
 """The checks by name, in the order of the output. Each may raise `ApiError`."""
 
 
-def check_cluster(namespace: str | None, operator_namespace: str) -> int:
-    """Print the result of each check; return the exit code. Raises `BadInput` if the cluster does not answer."""
+def select_checks(names: tuple[str, ...]) -> tuple[Check, ...]:
+    """Return the checks with these names, or all without names. Raises `BadInput` for an unknown name."""
+    allowed = {name.lower(): (name, check) for name, check in CHECKS}
+    for name in names:
+        if name.lower() not in allowed:
+            raise BadInput(f"--only: found {name!r}; allowed are {', '.join(name for name, _ in CHECKS)}")
+    return tuple(allowed[name.lower()] for name in names) or CHECKS
+
+
+def check_cluster(
+    namespace: str | None, operator_namespace: str, checks: tuple[Check, ...], collector_urls: tuple[str, ...]
+) -> int:
+    """Print the result of each check, and of a request to each collector; return the exit code.
+
+    Raises `BadInput` if the cluster does not answer.
+    """
+    urls = [parse_collector_url(url) for url in collector_urls]
+    collectors: list[Check] = [(url.geturl(), partial(check_collector_answer, url)) for url in urls]
 
     async def work(client: Client, own_namespace: str) -> int:
         cluster = await _read_cluster(client, own_namespace, operator_namespace)
         has_failed = False
-        for name, check in CHECKS:
+        for name, check in (*checks, *collectors):
             finding = await _run_check(cluster, check)
             has_failed = has_failed or finding.level == "failed"
             for line in format_findings([(name, finding)]):

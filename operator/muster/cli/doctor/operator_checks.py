@@ -10,17 +10,17 @@ from muster.api.document import JSON
 from muster.api.json_fields import read_mapping, read_mappings, read_string
 from muster.api.names import API_VERSION, GROUP, KIND, PLURAL
 from muster.api.plurals import pluralize
+from muster.cli.crds.version import is_newer, read_crd_version
 from muster.cli.doctor.finding import ASK_ADMINISTRATOR, Finding, has_failed, is_ok, is_unknown
 from muster.cli.doctor.installation import NAME, Cluster
 from muster.clients.kubernetes.election import LEASE_SECONDS
 from muster.distribution import get_version
 from muster.objects.kubernetes.errors import ApiError
-from muster.objects.kubernetes.kinds import ENDPOINT_SLICES, JOBS, LEASES, VALIDATING_WEBHOOKS, Kind, Object
+from muster.objects.kubernetes.kinds import CRDS, ENDPOINT_SLICES, JOBS, LEASES, VALIDATING_WEBHOOKS, Object
 
-CRDS = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition")
 WEBHOOK = f"jobs.{GROUP}"
 
-_UPDATE_CRD = "`muster crd | kubectl apply --server-side -f -`"
+_UPDATE_CRD = "`muster apply-crds`"
 _NO_OPERATOR = "there is no operator in the namespace"
 _INSTALL = "install it: docs/install.md"
 
@@ -33,6 +33,9 @@ async def check_crd(cluster: Cluster) -> Finding:
     version = get_version()
     if _read_schema(crd) == _read_schema(build_crd()):
         return is_ok(f"{PLURAL}.{GROUP} is the one of muster {version}")
+    crd_version = read_crd_version(crd)
+    if is_newer(crd_version, version):
+        return is_ok(f"{PLURAL}.{GROUP} is of muster {crd_version}, which is newer than this command")
     return has_failed(
         f"{PLURAL}.{GROUP} is not the one of muster {version}, which this command is",
         f"update it by {_UPDATE_CRD} if the operator is of the same version, or install the operator's version here",

@@ -176,6 +176,16 @@ class Client:
         response = await self._change("PATCH", path, query, patch, content_type=content_type)
         return parse_object(response, kind.parse_options)
 
+    async def apply(self, kind: Kind, namespace: str | None, name: str, body: Object) -> Object:
+        """Create the object, or set the fields of `body` in it, even those that another client has set; return it.
+
+        The API server rejects unknown fields.
+        """
+        query: dict[str, str | int] = {"fieldManager": MANAGER, "force": "true", "fieldValidation": "Strict"}
+        path, content_type = kind.build_path(namespace, name), "application/apply-patch+yaml"
+        response = await self._change("PATCH", path, query, body, content_type=content_type)
+        return parse_object(response, kind.parse_options)
+
     async def replace(self, kind: Kind, namespace: str | None, name: str, body: Object) -> Object:
         """Replace an object; return it. It is a conflict if the object has another resourceVersion than `body`."""
         path = kind.build_path(namespace, name)

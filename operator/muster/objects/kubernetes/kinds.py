@@ -89,6 +89,7 @@ JOBS = Kind(GROUP, VERSION, PLURAL, "DistributedTrainingJob")
 JOB_IDENTITIES = Kind(GROUP, VERSION, PLURAL, "DistributedTrainingJob", ParseOptions(parts=frozenset()))
 """The jobs, of which the API server sends only the metadata."""
 
+CRDS = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition")
 VOLCANO_POD_GROUPS = Kind("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
 COSCHEDULING_POD_GROUPS = Kind("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 VALIDATING_WEBHOOKS = Kind(
