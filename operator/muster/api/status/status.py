@@ -151,7 +151,9 @@ class Status(Model):
     )
     # The list is bounded because CEL rules of the CRD loop over it.
     conditions: Annotated[tuple[Condition, ...], Field(max_length=MAX_CONDITIONS)] = Field(
-        default=(), description="The conditions Accepted, Scheduled, Running, Stalled, Suspended, Complete and Failed."
+        default=(),
+        description="The conditions Accepted, Scheduled, Running, Reconciling, Stalled, Suspended, Complete and "
+        "Failed.",
     )
     nodes: NodeCounts | None = Field(default=None, description="The number of nodes.")
     members: str | None = Field(
