@@ -1,7 +1,7 @@
 """Measures goodput on the cluster of `make cluster`: two jobs at the same time, of which a rank is killed every minute.
 
     make cluster
-    PYTHONPATH=tests python bench/goodput.py [--seconds 330] [--every 60] [--launcher torchrun] > goodput.json
+    PYTHONPATH=tests:tools python bench/goodput.py [--seconds 330] [--every 60] [--launcher torchrun] > goodput.json
     python bench/goodput_plot.py < goodput.json > docs/goodput.svg
 
 One job has `restartScope: InPlace`, the other one `Pods`; all else is equal. Each has two nodes with two ranks, makes a

@@ -1,7 +1,7 @@
 """Measures `muster restart` on the cluster of `make cluster`: from the start of the command until all ranks run again.
 
     make cluster
-    PYTHONPATH=tests python bench/requested_restart.py [--times 20] [--nodes 2] [--ranks 2] [--rerun]
+    PYTHONPATH=tests:tools python bench/requested_restart.py [--times 20] [--nodes 2] [--ranks 2] [--rerun]
 
 With `--rerun` it measures `muster rerun` instead, which sends another script each time, with a warm start only.
 

@@ -52,6 +52,6 @@ class Muster:
         # the other commands don't use a cluster
         about_a_job = ("ranks", "logs", "wait", "describe", "suspend", "resume", "restart", "rerun", "stacks")
         names = (*about_a_job, "list", "top", "doctor")
-        asks = command in names and "--namespace" not in rest
+        asks = (command in names or "--on" in rest) and "--namespace" not in rest
         where = ["--namespace", self.namespace] if asks else []
         return [sys.executable, "-P", "-m", "muster.cli.main", command, *rest, *where]

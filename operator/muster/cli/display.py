@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from typing import Protocol
+from typing import IO, Protocol, cast
 
 from rich.console import Console
 from rich.live import Live
@@ -12,6 +13,7 @@ from rich.text import Text
 from muster.cli.board.board import draw_board
 from muster.cli.board.rank_lines import OutputLine, format_coloured, format_plain
 from muster.cli.board.view import View, format_completion, format_elapsed, format_metrics
+from muster.cli.standard_error import StandardError
 
 _FRAME_SECONDS = 0.1
 """The minimum time between two updates of the board."""
@@ -122,6 +124,11 @@ def open_display(console: Console) -> Display:
     """Return a board for a terminal that can draw it, and lines for others, such as files and Emacs shells."""
     # Don't use `is_terminal`, because FORCE_COLOR also sets it.
     return BoardDisplay(console) if console.file.isatty() and not console.is_dumb_terminal else LineDisplay(console)
+
+
+def open_stderr_display() -> Display:
+    """Open a display on standard error."""
+    return open_display(Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False))
 
 
 def format_summary(view: View) -> str:

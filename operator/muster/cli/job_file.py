@@ -16,9 +16,15 @@ from muster.cli.job_source import get_source_name, read_source
 
 def read_job(file: str) -> Job:
     """Read the only job in `file` ("-" is standard input). Raises `BadInput` with the problem and its line."""
+    return read_job_document(file)[1]
+
+
+def read_job_document(file: str) -> tuple[Document, Job]:
+    """Read the only job in `file`, as the user wrote it and with its defaults. Raises `BadInput`."""
     source = get_source_name(file)
     try:
-        return validate(_find_only_job(decode_documents(read_source(file), source), source))
+        document = _find_only_job(decode_documents(read_source(file), source), source)
+        return document, validate(document)
     except OSError as error:
         raise BadInput(f"{source}: {error.strerror}") from None
     except (NotReadable, InvalidResource) as error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from muster.cli.errors import BadInput
-from muster.cli.resource import OutputFormat
+from muster.cli.output import TextFormat
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class RunOptions:
     keeps_here: bool
     shows_logs: bool
     ranks: frozenset[int]
-    output: OutputFormat | None
+    output: TextFormat | None
 
 
 def read_inputs(pairs: Sequence[str]) -> dict[str, Path]:
@@ -45,11 +45,3 @@ def check_ranks(ranks: Iterable[int], world: int) -> None:
     for rank in sorted(ranks):
         if not 0 <= rank < world:
             raise BadInput(f"--rank {rank}: the job has ranks 0 to {world - 1}")
-
-
-def read_output(text: str | None) -> OutputFormat | None:
-    """Parse the value of `-o`. Raises `BadInput`."""
-    match text:
-        case None | "yaml" | "json":
-            return text
-    raise BadInput(f"-o {text}: expected yaml or json")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Literal
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.api.yaml.serialise import serialise_resource, to_yaml
+from muster.cli.output import DataFormat
 
-OutputFormat = Literal["yaml", "json"]
 
-
-def format_resource(job: Job, status: Status | None, output: OutputFormat) -> str:
+def format_resource(job: Job, status: Status | None, output: DataFormat) -> str:
     """Return the resource with all defaults. Equal jobs and statuses give the same text."""
     document = serialise_resource(job, status)
     if output == "json":

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import IO, cast
 
 from rich.console import Console
 
-from muster.api.json_fields import read_mapping, read_string
-from muster.api.names import JOB_UID_LABEL
 from muster.cli.board.observed_job import ObservedJob
 from muster.cli.board.rank_lines import format_coloured, format_plain, parse_line, should_show
 from muster.cli.errors import BadInput
 from muster.cli.jobs.cluster import ClusterJob, run_on_cluster
 from muster.cli.jobs.job_reference import JobReference
-from muster.cli.jobs.pod_log import follow_lines, is_pending, read_lines
+from muster.cli.jobs.log_follower import LogFollower, list_pods, print_lines
+from muster.cli.jobs.pod_log import read_lines
 from muster.cli.jobs.watched_job import JobDeleted, get_job, watch_job
 from muster.cli.options import check_ranks
 from muster.cli.standard_error import StandardError
-from muster.objects.kubernetes.errors import ApiError
-from muster.objects.kubernetes.kinds import PODS, Object
-from muster.objects.kubernetes.names import NODE_LABEL
 
 
 @dataclass(frozen=True)
@@ -51,7 +45,7 @@ def show_logs(reference: JobReference, selection: LogSelection) -> int:
             if pod.is_pending:
                 printer.print_note(f"[{pod.name}] no log yet: the pod is Pending")
             else:
-                await printer.print_lines(pod.name, read_lines(target, pod.name, selection.tail))
+                await print_lines(printer, pod.name, read_lines(target, pod.name, selection.tail))
         return 0
 
     return run_on_cluster(reference, show)
@@ -61,7 +55,7 @@ def follow_logs(reference: JobReference, selection: LogSelection) -> int:
     """Print the current lines and new ones, until the job has ended."""
 
     async def follow(target: ClusterJob) -> int:
-        follower = _LogFollower(target, selection, _make_printer(selection))
+        follower = LogFollower(target, selection.tail, _make_printer(selection))
         try:
             async with aclosing(watch_job(target)) as jobs:
                 async for observed_job in jobs:
@@ -85,20 +79,8 @@ class _Printer:
     console: Console
     notes: Console
 
-    async def print_lines(self, pod: str, source: AsyncGenerator[str]) -> None:
-        """Print all lines of a pod, or why it has no log."""
-        try:
-            async with aclosing(source) as lines:
-                async for text in lines:
-                    self._print_line(pod, text)
-        except ApiError as error:
-            self.print_note(f"[{pod}] no log: {error.message}")
-
-    def print_note(self, text: str) -> None:
-        """Print a message of muster."""
-        self.notes.print(text, markup=False, soft_wrap=True, style="dim")
-
-    def _print_line(self, pod: str, text: str) -> None:
+    def print_line(self, pod: str, text: str) -> None:
+        """Print a line, if it is requested."""
         line = parse_line(pod, text)
         if not should_show(line, self.selection.ranks):
             return
@@ -107,43 +89,14 @@ class _Printer:
         else:
             self.console.out(format_plain(line), highlight=False)
 
+    def print_note(self, text: str) -> None:
+        """Print a message of muster."""
+        self.notes.print(text, markup=False, soft_wrap=True, style="dim")
+
 
 def _make_printer(selection: LogSelection) -> _Printer:
     notes = Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False)
     return _Printer(selection, Console(file=sys.stdout, highlight=False), notes)
-
-
-@dataclass
-class _LogFollower:
-    """Follows each pod of the job in a task, from the pod's creation."""
-
-    target: ClusterJob
-    selection: LogSelection
-    printer: _Printer
-    _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    _is_over: bool = False
-    _last_note: str = ""
-
-    async def update(self, observed_job: ObservedJob) -> None:
-        pods = await list_pods(self.target, observed_job)
-        if not self._tasks and all(pod.is_pending for pod in pods) and not observed_job.is_over:
-            # explain why there are no lines
-            self.print_note(observed_job.status.message)
-        for name in (pod.name for pod in pods):
-            if name not in self._tasks:
-                lines = follow_lines(self.target, name, self.selection.tail, lambda: self._is_over)
-                self._tasks[name] = asyncio.create_task(self.printer.print_lines(name, lines), name=f"log of {name}")
-
-    def print_note(self, text: str) -> None:
-        """Print a message, unless it repeats the last one."""
-        if text and text != self._last_note:
-            self._last_note = text
-            self.printer.print_note(text)
-
-    async def wait_for_end(self) -> None:
-        """Wait for the remaining lines, until each container's log ends."""
-        self._is_over = True
-        await asyncio.gather(*self._tasks.values())
 
 
 def reject_training_job(observed_job: ObservedJob) -> None:
@@ -163,27 +116,6 @@ def check_job_has_logs(ranks: frozenset[int], observed_job: ObservedJob) -> None
     reject_training_job(observed_job)
     if observed_job.status.ranks is not None:
         check_ranks(ranks, observed_job.status.ranks.world)
-
-
-@dataclass(frozen=True, order=True)
-class JobPod:
-    """A pod of the job, in the order of nodes."""
-
-    node: int
-    name: str
-    is_pending: bool
-
-
-async def list_pods(target: ClusterJob, observed_job: ObservedJob) -> tuple[JobPod, ...]:
-    """Return the job's pods, sorted by node."""
-    listing = await target.client.list(PODS, target.namespace, labels=f"{JOB_UID_LABEL}={observed_job.uid}")
-    return tuple(sorted(map(_read_pod, listing.items)))
-
-
-def _read_pod(pod: Object) -> JobPod:
-    metadata = read_mapping(pod.get("metadata"))
-    node = read_string(read_mapping(metadata.get("labels")).get(NODE_LABEL))
-    return JobPod(int(node) if node.isdecimal() else 0, read_string(metadata.get("name")), is_pending(pod))
 
 
 def _explain_missing_pods(observed_job: ObservedJob) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,22 +9,19 @@ from pathlib import Path
 
 from muster.api.document import JSON
 from muster.api.json_fields import read_mapping, read_string
-from muster.api.names import API_VERSION, JOB_UID_LABEL, KIND, SOURCE_ANNOTATION
-from muster.api.plurals import pluralize
+from muster.api.names import JOB_UID_LABEL, KIND, SOURCE_ANNOTATION
 from muster.api.timestamps import format_timestamp_milliseconds
 from muster.cli.board.observed_job import ObservedJob, read_observed_job
 from muster.cli.errors import BadInput
 from muster.cli.jobs.cluster import ClusterJob
 from muster.cli.jobs.job_reference import JobReference
 from muster.cli.jobs.requests import RequestedChange, WaitOptions, make_restart, request_change
-from muster.cli.jobs.source_files import PackedSource, check_script, pack_source
+from muster.cli.jobs.source_config_map import create_config_map
+from muster.cli.jobs.source_files import PackedSource, check_script, list_skipped_files, pack_source
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, JOBS, Object
-from muster.objects.kubernetes.names import JOB_LABEL, SOURCE_KEY, SOURCE_LABEL, build_source_name
+from muster.objects.kubernetes.names import SOURCE_LABEL, build_source_name
 from muster.objects.kubernetes.pods import read_owner_uid
-
-MAX_LISTED_FILES = 20
-"""The maximum number of skipped files that the command lists."""
 
 
 def rerun_job(reference: JobReference, wait_options: WaitOptions, source: Path | None) -> int:
@@ -39,14 +35,12 @@ def rerun_job(reference: JobReference, wait_options: WaitOptions, source: Path |
         if source is not None and packed_source is not None:
             command = read_mapping(resource.get("spec")).get("command")
             check_script(source, packed_source, [word for word in _read_items(command) if isinstance(word, str)])
-            for sentence in packed_source.skipped_files[:MAX_LISTED_FILES]:
+            for sentence in list_skipped_files(packed_source):
                 note(sentence)
-            if len(packed_source.skipped_files) > MAX_LISTED_FILES:
-                note(f"{pluralize(len(packed_source.skipped_files) - MAX_LISTED_FILES, 'more file')} left out")
         # List the ConfigMaps before creating one, so that `delete_unused` spares those of reruns that begin later.
         earlier_config_maps.extend(await _list_config_maps(target, resource))
         if packed_source is not None:
-            await _create_config_map(target, make_config_map(resource, packed_source))
+            await create_config_map(target, resource, packed_source)
         return change
 
     async def clean_up(target: ClusterJob, _: Object) -> None:
@@ -95,24 +89,6 @@ def make_rerun(resource: Object, annotation_value: str, packed_source: PackedSou
     )
 
 
-def make_config_map(resource: Object, packed_source: PackedSource) -> Object:
-    """Return the ConfigMap with the packed code. The job owns it, so Kubernetes deletes it with the job."""
-    metadata = read_mapping(resource.get("metadata"))
-    job_name, uid = read_string(metadata.get("name")), read_string(metadata.get("uid"))
-    owner: dict[str, JSON] = {"apiVersion": API_VERSION, "kind": KIND, "name": job_name, "uid": uid}
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": build_source_name(job_name, packed_source.sha256),
-            "labels": {JOB_LABEL: job_name, JOB_UID_LABEL: uid, SOURCE_LABEL: "rerun"},
-            "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": False}],
-        },
-        "immutable": True,
-        "binaryData": {SOURCE_KEY: base64.b64encode(packed_source.archive).decode("ascii")},
-    }
-
-
 def _make_config_map_name(resource: Object, packed_source: PackedSource | None) -> str | None:
     job_name = read_string(read_mapping(resource.get("metadata")).get("name"))
     return None if packed_source is None else build_source_name(job_name, packed_source.sha256)
@@ -125,16 +101,6 @@ def _get_accepted_message(observed_job: ObservedJob) -> str:
 
 def _read_items(value: JSON) -> list[JSON]:
     return value if isinstance(value, list) else []
-
-
-async def _create_config_map(target: ClusterJob, body: Object) -> None:
-    """Create the ConfigMap, unless the same code was sent before. Raises `ApiError`."""
-    try:
-        await target.client.create(CONFIG_MAPS, target.namespace, body)
-    except ApiError as error:
-        # The operator checks the content of the existing one.
-        if not error.already_exists:
-            raise
 
 
 async def _list_config_maps(target: ClusterJob, resource: Object) -> list[Object]:

@@ -1,4 +1,4 @@
-"""Select and pack the files of a folder for `muster rerun`, and list the files that it skips."""
+"""Select and pack the files of a folder that a command sends to a job, and list the files that it skips."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ from muster_worker.fork_server.command import PythonCommand, parse_command
 
 _IGNORED_FOLDERS = frozenset({"__pycache__", "node_modules", "venv"})
 """Outside of git, muster skips these folders and all hidden files and folders."""
+
+MAX_LISTED_FILES = 20
+"""The maximum number of skipped files that a command lists."""
 
 _LARGEST = 3
 """The number of large files that the error about the size names."""
@@ -51,6 +54,13 @@ def pack_source(path: Path) -> PackedSource:
     if len(archive) > MAX_SOURCE_BYTES:
         raise BadInput(_describe_size(path, files, len(archive)))
     return PackedSource(archive, hashlib.sha256(archive).hexdigest(), frozenset(files), skipped_files)
+
+
+def list_skipped_files(source: PackedSource) -> list[str]:
+    """Return sentences about the files that are left out."""
+    more = len(source.skipped_files) - MAX_LISTED_FILES
+    note = [f"{pluralize(more, 'more file')} left out"] if more > 0 else []
+    return [*source.skipped_files[:MAX_LISTED_FILES], *note]
 
 
 def check_script(path: Path, source: PackedSource, command: Sequence[str]) -> None:
@@ -151,5 +161,6 @@ def _describe_size(path: Path, files: Mapping[str, SourceFile], size: int) -> st
     return (
         f"--source {path} is too large ({pluralize(len(files), 'file')}, {size // 1024} KiB): a source has at most "
         f"{MAX_SOURCE_FILES} files with {MAX_UNPACKED_SOURCE_BYTES // 2**20} MiB, and {MAX_SOURCE_BYTES // 1024} KiB "
-        f"when packed. The largest: {named}"
+        f"when packed. The largest: {named}. Keep data out of the folder, or use spec.source.git or s3 "
+        "(docs/source.md)"
     )

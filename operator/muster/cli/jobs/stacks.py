@@ -14,7 +14,8 @@ from muster.cli.board.printable import replace_unprintable
 from muster.cli.errors import BadInput
 from muster.cli.jobs.cluster import ClusterJob, run_on_cluster
 from muster.cli.jobs.job_reference import JobReference
-from muster.cli.jobs.logs import check_job_has_logs, list_pods
+from muster.cli.jobs.log_follower import list_pods
+from muster.cli.jobs.logs import check_job_has_logs
 from muster.cli.jobs.pod_log import read_lines
 from muster.cli.jobs.watched_job import get_job
 from muster.cli.standard_error import StandardError

@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from muster.cli.job_options import File
+
+if TYPE_CHECKING:
+    from muster.cli.cluster_run.options import ClusterRunOptions
+    from muster.cli.options import RunOptions
 
 LocalInputs = Annotated[
     list[str] | None,
@@ -27,49 +32,100 @@ OnlyRank = Annotated[
     list[int] | None, typer.Option("--rank", metavar="RANK", help="Show only this rank's lines. May be repeated.")
 ]
 FinalOutput = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="yaml|json", help="Print the final resource on standard output.")
+    str | None, typer.Option("--output", "-o", metavar="json|yaml|wide", help="Print the final job on standard output.")
 ]
 Local = Annotated[bool, typer.Option("--local", help="Run a SageMaker job on this machine, with SageMaker's toolkit.")]
-LocalSource = Annotated[
+Source = Annotated[
     Path | None,
-    typer.Option("--source", metavar="DIR", help="The folder of the code, instead of spec.source. Only with --local."),
+    typer.Option(
+        "--source",
+        metavar="PATH",
+        help="The folder of the code, instead of spec.source. Only with --local and --on cluster.",
+    ),
 ]
+Place = Annotated[
+    Literal["cluster"] | None, typer.Option("--on", help="Run the job on kubectl's cluster. [default: this machine]")
+]
+RunNamespace = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace", "-n", metavar="NAMESPACE", help="The namespace, with --on cluster. [default: the file's]"
+    ),
+]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Delete the job of this name first, if there is one. With --on cluster.")
+]
+Detach = Annotated[bool, typer.Option("--detach", help="End after the creation of the job. With --on cluster.")]
+Logs = Annotated[
+    bool | None, typer.Option("--logs/--no-logs", help="Show the ranks' output. [default: only with --on cluster]")
+]
+
+_ONLY_HERE = "is for runs on this machine; leave it out with --on cluster"
 
 
 def run(
     *,
     file: File,
+    on: Place = None,
     inputs: LocalInputs = None,
     checkpoint: LocalCheckpoint = None,
     folder: RunFolder = None,
     keep_here: KeepHere = False,
-    logs: Annotated[bool, typer.Option("--logs", help="Show the ranks' output.")] = False,
+    logs: Logs = None,
     rank: OnlyRank = None,
     output: FinalOutput = None,
     local: Local = False,
-    source: LocalSource = None,
+    source: Source = None,
+    namespace: RunNamespace = None,
+    replace: Replace = False,
+    detach: Detach = False,
 ) -> None:
-    """Run a job on this machine. The exit code is 0 only if the job completes."""
-    from muster.cli.errors import BadInput
-    from muster.cli.garbage_collection import resume_collections
-    from muster.cli.options import RunOptions, read_inputs, read_output
-    from muster.cli.run.run import run_job
+    """Run a job on this machine, or on a cluster. The exit code is 0 only if the job completes.
 
+    With --on cluster, Ctrl-C suspends the job, and a second Ctrl-C does not wait for that.
+    """
+    from muster.cli.cluster_run.options import ClusterRunOptions
+    from muster.cli.options import RunOptions, read_inputs
+    from muster.cli.output import read_text_format
+
+    ranks, text_format = frozenset(rank or ()), read_text_format(output)
+    paths = (read_inputs(inputs or ()), checkpoint, folder)
+    here = RunOptions(file, *paths, keep_here, bool(logs or ranks), ranks, text_format)
+    there = ClusterRunOptions(file, namespace, source, replace, detach, logs is not False, ranks, text_format)
+    if on is None:
+        raise typer.Exit(_run_here(here, there, is_training_job=local))
+    _refuse({"--local": local}, _ONLY_HERE)
+    raise typer.Exit(_run_there(here, there))
+
+
+def _run_here(here: RunOptions, there: ClusterRunOptions, *, is_training_job: bool) -> int:
+    from muster.cli.garbage_collection import resume_collections
+
+    cluster_options = {"--namespace": there.namespace, "--replace": there.replaces, "--detach": there.detaches}
+    _refuse(cluster_options, "works only with --on cluster")
     resume_collections()
-    options = RunOptions(
-        file=file,
-        inputs=read_inputs(inputs or ()),
-        checkpoint=checkpoint,
-        folder=folder,
-        keeps_here=keep_here,
-        shows_logs=logs or bool(rank),
-        ranks=frozenset(rank or ()),
-        output=read_output(output),
-    )
-    if local:
+    if is_training_job:
         from muster.cli.run.run_training import run_training
 
-        raise typer.Exit(run_training(options, source))
-    if source is not None:
-        raise BadInput("--source works only with --local")
-    raise typer.Exit(run_job(options))
+        return run_training(here, there.source)
+    _refuse({"--source": there.source}, "works only with --local and --on cluster")
+    from muster.cli.run.run import run_job
+
+    return run_job(here)
+
+
+def _run_there(here: RunOptions, there: ClusterRunOptions) -> int:
+    from muster.cli.cluster_run.run_on_cluster import run_on_cluster
+
+    _refuse({"--input": here.inputs, "--checkpoint": here.checkpoint, "--dir": here.folder}, _ONLY_HERE)
+    _refuse({"--keep-here": here.keeps_here}, _ONLY_HERE)
+    return run_on_cluster(there)
+
+
+def _refuse(options: Mapping[str, object], reason: str) -> None:
+    """Raise `BadInput` if one of the options is set."""
+    from muster.cli.errors import BadInput
+
+    for name, value in options.items():
+        if value:
+            raise BadInput(f"{name} {reason}")

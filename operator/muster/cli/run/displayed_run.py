@@ -9,24 +9,25 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Protocol, cast
-
-from rich.console import Console
+from typing import Protocol
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
+from muster.api.yaml.serialise import serialise_resource
 from muster.backends.local.folder_lock import FolderInUse
 from muster.backends.local.layout import RunLayout
 from muster.backends.local.processes import OnLine
 from muster.cli.board.rank_lines import parse_line, should_show
 from muster.cli.board.view import View
-from muster.cli.display import Display, open_display
+from muster.cli.display import Display
 from muster.cli.errors import BadInput, format_os_error
+from muster.cli.listing.list_jobs import print_rows
+from muster.cli.listing.rows import read_row
 from muster.cli.options import RunOptions
+from muster.cli.output import TextFormat
 from muster.cli.resource import format_resource
 from muster.cli.run.stop_signals import StopRequest, StopSignals
 from muster.cli.run.summary import is_complete, summarize_run
-from muster.cli.standard_error import StandardError
 from muster.core.facts import JobFacts
 from muster.core.world import get_procs_per_node
 from muster.engine.local_run import LocalRun, Session
@@ -46,11 +47,6 @@ class SessionOpener(Protocol):
 
 
 _TICK_SECONDS = 0.5
-
-
-def open_stderr_display() -> Display:
-    """Open a display on standard error."""
-    return open_display(Console(file=cast(IO[str], StandardError(sys.stderr)), highlight=False))
 
 
 def run_or_report(display: Display, work: Callable[[], int]) -> int:
@@ -159,9 +155,15 @@ def finish_run(run: DisplayedRun, job: Job, result: ReconcileResult[JobFacts]) -
     layout.resource.write_text(format_resource(job, result.status, "yaml"), encoding="utf-8")
     for line in summarize_run(result.status, result.facts, layout, Path.cwd()):
         run.display.show_note(line)
-    if options.output is not None:
-        sys.stdout.write(format_resource(job, result.status, options.output))
+    _print_job(job, result.status, options.output)
     return _choose_exit_code(run.signals, result.status)
+
+
+def _print_job(job: Job, status: Status, output: TextFormat | None) -> None:
+    if output == "wide":
+        print_rows([read_row(serialise_resource(job, status))], has_namespaces=False, is_wide=True)
+    elif output is not None:
+        sys.stdout.write(format_resource(job, status, output))
 
 
 def _choose_exit_code(signals: StopSignals | None, status: Status) -> int:

@@ -33,10 +33,11 @@ from muster.backends.local.storage import (
     make_local_plan,
 )
 from muster.backends.local.toolkit.host import CodeFile
+from muster.cli.display import open_stderr_display
 from muster.cli.errors import BadInput
 from muster.cli.job_file import read_job
 from muster.cli.options import RunOptions, check_ranks
-from muster.cli.run.displayed_run import DisplayedRun, finish_run, open_stderr_display, run_or_report
+from muster.cli.run.displayed_run import DisplayedRun, finish_run, run_or_report
 from muster.cli.run.local_job import (
     SCRATCH,
     choose_folder,

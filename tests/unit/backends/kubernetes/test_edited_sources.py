@@ -24,7 +24,7 @@ from muster.backends.kubernetes.edited_sources import (
 )
 from muster.backends.kubernetes.job_state import JobState
 from muster.backends.kubernetes.pod_index import PodIndex
-from muster.cli.jobs.rerun import make_config_map
+from muster.cli.jobs.source_config_map import make_config_map
 from muster.cli.jobs.source_files import PackedSource
 from muster.collector.memory_limits import MemoryLimits, ObjectSize
 from muster.collector.store import RankStore
