@@ -20,6 +20,7 @@ from muster.cli.request_commands import restart, resume, suspend
 from muster.cli.rerun_command import rerun
 from muster.cli.run.command import run
 from muster.cli.storage.commands import storage
+from muster.cli.web.command import board
 
 app = typer.Typer(
     name="muster",
@@ -68,6 +69,7 @@ def _muster(
 
 
 app.command()(run)
+app.command()(board)
 
 
 @app.command()

@@ -7,6 +7,8 @@ from pathlib import Path
 
 RUNS_FOLDER = "muster-runs"
 
+FRAME_FILE = "board.json"
+
 
 @dataclass(frozen=True)
 class NodeLayout:
@@ -48,6 +50,11 @@ class RunLayout:
     @property
     def resource(self) -> Path:
         return self.folder / "job.yaml"
+
+    @property
+    def frame(self) -> Path:
+        """The newest state of the ranks, for `muster board`."""
+        return self.folder / FRAME_FILE
 
     @property
     def archive(self) -> Path:

@@ -63,7 +63,7 @@ class NodeRow:
 def make_rank_rows(view: View) -> tuple[RankRow, ...]:
     """Return a row for every rank, in order."""
     states = read_rank_states(view.status)
-    reports = _get_rank_reports(view.facts)
+    reports = get_rank_reports(view.facts)
     steps = {rank: report.step for rank, report in reports.items()} if view.facts else read_rank_steps(view.status)
     if not any(steps.values()):
         # all ranks at step 0: the training does not use torch optimizers
@@ -147,7 +147,8 @@ def _expand_ranges(ranges: str) -> Iterator[int]:
             yield from range(int(ends[1]), int(ends[2] or ends[1]) + 1)
 
 
-def _get_rank_reports(facts: JobFacts | None) -> dict[int, RankReport]:
+def get_rank_reports(facts: JobFacts | None) -> dict[int, RankReport]:
+    """Return the newest report about each rank."""
     nodes = facts.nodes if facts else ()
     return {rank.report.rank: rank.report for node in nodes if node.agent for rank in node.agent.ranks}
 

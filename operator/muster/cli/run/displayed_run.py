@@ -26,6 +26,7 @@ from muster.cli.listing.rows import read_row
 from muster.cli.options import RunOptions
 from muster.cli.output import TextFormat
 from muster.cli.resource import format_resource
+from muster.cli.run.frame_file import FrameFile
 from muster.cli.run.stop_signals import StopRequest, StopSignals
 from muster.cli.run.summary import is_complete, summarize_run
 from muster.core.facts import JobFacts
@@ -78,6 +79,10 @@ class DisplayedRun:
     _started_at: float = field(default_factory=time.monotonic)
     _last_lines: dict[int, str] = field(default_factory=dict)
     _notice: str = ""
+    _frame_file: FrameFile = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._frame_file = FrameFile(self.layout.frame)
 
     async def run(self, opener: SessionOpener) -> ReconcileResult[JobFacts]:
         """Open the backend, reconcile until the job has ended, and clean up."""
@@ -117,10 +122,18 @@ class DisplayedRun:
             notice=self._notice,
         )
 
+    def write_frame(self) -> None:
+        """Write the current frame for `muster board`."""
+        view = self.make_view()
+        problem = None if view is None else self._frame_file.write(view)
+        if problem is not None:
+            self.display.show_note(problem)
+
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(_TICK_SECONDS)
             self._show()
+            self.write_frame()
 
     def _publish(self, result: ReconcileResult[JobFacts]) -> None:
         self._result = result
@@ -151,6 +164,7 @@ def finish_run(run: DisplayedRun, job: Job, result: ReconcileResult[JobFacts]) -
     """Show the summary, and write the resource to the run's folder and, if requested, to standard output."""
     options, layout = run.options, run.layout
     run.remove_notice()
+    run.write_frame()
     run.display.close(run.make_view())
     layout.resource.write_text(format_resource(job, result.status, "yaml"), encoding="utf-8")
     for line in summarize_run(result.status, result.facts, layout, Path.cwd()):

@@ -1,0 +1,119 @@
+"""The state of all ranks at one time as columns of integers, for the page of `muster board`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from muster.api.status.status import Status
+from muster.cli.board.view import RankRow, View, get_rank_reports, make_rank_rows, read_members
+
+STATES = ("Unknown", "Pending", "Starting", "Running", "Succeeded", "Failed", "Stopped")
+"""A rank's state in a column is its index in this list, which the page has too (static/states.js)."""
+
+UNKNOWN = -1
+"""The number in a column for a rank without this value."""
+
+_CODES = {state: code for code, state in enumerate(STATES)}
+
+
+@dataclass(frozen=True)
+class RankColumns:
+    """A number for each rank, in the order of the ranks. UNKNOWN stands for a missing number.
+
+    `states` are indexes of STATES. `steps_behind` is how many steps a rank is behind the fastest one.
+    `step_microseconds` is the median time of a step without waiting for other ranks, with two significant digits.
+    """
+
+    states: tuple[int, ...] = ()
+    steps_behind: tuple[int, ...] = ()
+    step_microseconds: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class RankProblem:
+    """A rank with a problem. `end` is how it ended, such as "exit 1" or "signal 9"; empty if it runs."""
+
+    rank: int
+    state: str
+    end: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The job `name` at one time.
+
+    `members` are the nodes in the order of their node ranks; empty if each node rank is the node of the same number.
+    `step` is the number of steps that every running rank has completed.
+    """
+
+    name: str
+    phase: str
+    message: str
+    elapsed_seconds: int
+    attempt: int
+    procs_per_node: int
+    columns: RankColumns
+    members: tuple[int, ...] = ()
+    step: int | None = None
+    percent: int | None = None
+    notice: str = ""
+    problems: tuple[RankProblem, ...] = ()
+
+    @property
+    def world(self) -> int:
+        """The number of ranks."""
+        return len(self.columns.states)
+
+
+def build_frame(view: View) -> Frame:
+    """Return the view as a frame."""
+    status = view.status
+    rows = make_rank_rows(view)
+    return Frame(
+        name=view.name,
+        phase=status.phase,
+        message=status.message,
+        elapsed_seconds=int(view.elapsed_seconds),
+        attempt=status.attempt,
+        procs_per_node=view.procs_per_node,
+        columns=_build_columns(rows, _read_step_seconds(view)),
+        members=tuple(read_members(status)),
+        step=status.progress.step if status.progress is not None else None,
+        percent=status.progress.percent if status.progress is not None else None,
+        notice=view.notice,
+        problems=_list_problems(status),
+    )
+
+
+def _build_columns(rows: tuple[RankRow, ...], step_seconds: Mapping[int, float]) -> RankColumns:
+    return RankColumns(
+        states=tuple(_CODES.get(row.state, 0) for row in rows),
+        steps_behind=tuple(UNKNOWN if row.step is None else row.behind or 0 for row in rows),
+        step_microseconds=tuple(_round_microseconds(step_seconds.get(row.rank)) for row in rows),
+    )
+
+
+def _read_step_seconds(view: View) -> dict[int, float]:
+    """Return the ranks' times of a step; a status has only those of the stragglers."""
+    if view.facts is not None:
+        reports = get_rank_reports(view.facts)
+        return {rank: report.busy_seconds for rank, report in reports.items() if report.busy_seconds is not None}
+    stragglers = view.status.stragglers
+    return {} if stragglers is None else {entry.rank: entry.busy_seconds for entry in stragglers.slowest}
+
+
+def _round_microseconds(seconds: float | None) -> int:
+    # Two digits are enough for a colour, and a number that rarely changes is rarely sent.
+    return UNKNOWN if seconds is None else int(float(f"{seconds * 1e6:.1e}"))
+
+
+def _list_problems(status: Status) -> tuple[RankProblem, ...]:
+    details = status.ranks.details if status.ranks is not None else ()
+    result = []
+    for detail in details:
+        end = f"signal {detail.signal}" if detail.signal is not None else ""
+        end = f"exit {detail.exit_code}" if detail.exit_code is not None else end
+        result.append(RankProblem(detail.rank, detail.state, end, detail.message or detail.reason))
+    return tuple(result)

@@ -1,0 +1,131 @@
+"""Frames as JSON: whole, or only the ranks that have changed. Pure.
+
+A column is a flat list of runs: the first rank, the number of ranks, and the number of each of them, again and again.
+So 100,000 ranks in the same state are three integers, and so is the change of one rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from muster.api.document import JSON
+from muster.api.json_fields import read_integer, read_mapping, read_mappings, read_string
+from muster.api.status.rules import MAX_RANKS
+from muster.cli.board.frame import UNKNOWN, Frame, RankColumns, RankProblem
+
+_RUN = 3
+"""The integers of a run."""
+
+
+def encode_frame(frame: Frame) -> dict[str, JSON]:
+    """Return the whole frame."""
+    return _encode(frame, RankColumns(), is_full=True)
+
+
+def encode_changes(previous: Frame, frame: Frame) -> dict[str, JSON]:
+    """Return the ranks that differ from `previous`, and the fields of the job; or the whole frame for other ranks."""
+    if _get_layout(previous) != _get_layout(frame):
+        return encode_frame(frame)
+    return _encode(frame, previous.columns, is_full=False)
+
+
+def _get_layout(frame: Frame) -> tuple[int, int, int, tuple[int, ...]]:
+    return (frame.world, frame.attempt, frame.procs_per_node, frame.members)
+
+
+def _encode(frame: Frame, previous: RankColumns, *, is_full: bool) -> dict[str, JSON]:
+    new = frame.columns
+    columns: dict[str, JSON] = {
+        "states": _encode_runs(previous.states, new.states),
+        "stepsBehind": _encode_runs(previous.steps_behind, new.steps_behind),
+        "stepMicroseconds": _encode_runs(previous.step_microseconds, new.step_microseconds),
+    }
+    return {**_encode_head(frame), "isFull": is_full, "columns": columns}
+
+
+def _encode_head(frame: Frame) -> dict[str, JSON]:
+    return {
+        "name": frame.name,
+        "phase": frame.phase,
+        "message": frame.message,
+        "elapsedSeconds": frame.elapsed_seconds,
+        "attempt": frame.attempt,
+        "world": frame.world,
+        "procsPerNode": frame.procs_per_node,
+        "members": list(frame.members),
+        "step": frame.step,
+        "percent": frame.percent,
+        "notice": frame.notice,
+        "problems": [
+            {"rank": entry.rank, "state": entry.state, "end": entry.end, "message": entry.message}
+            for entry in frame.problems
+        ],
+    }
+
+
+def _encode_runs(previous: Sequence[int], column: Sequence[int]) -> list[JSON]:
+    """Return the runs of the ranks whose number is not the one in `previous`."""
+    changed = range(len(column)) if not previous else _list_changes(previous, column)
+    runs: list[JSON] = []
+    # Consecutive ranks with the same number have the same difference between the rank and its position in the list.
+    for (number, _), group in groupby(enumerate(changed), key=lambda item: (column[item[1]], item[1] - item[0])):
+        ranks = [rank for _, rank in group]
+        runs += [ranks[0], len(ranks), number]
+    return runs
+
+
+def _list_changes(previous: Sequence[int], column: Sequence[int]) -> list[int]:
+    return [rank for rank, (old, new) in enumerate(zip(previous, column, strict=True)) if old != new]
+
+
+def decode_frame(value: JSON) -> Frame:
+    """Return a whole frame. Fields that are missing or have another type get their defaults."""
+    fields = read_mapping(value)
+    columns = read_mapping(fields.get("columns"))
+    world = min(max(read_integer(fields.get("world")) or 0, 0), MAX_RANKS)
+    return Frame(
+        name=read_string(fields.get("name")),
+        phase=read_string(fields.get("phase")),
+        message=read_string(fields.get("message")),
+        elapsed_seconds=read_integer(fields.get("elapsedSeconds")) or 0,
+        attempt=read_integer(fields.get("attempt")) or 0,
+        procs_per_node=max(read_integer(fields.get("procsPerNode")) or 1, 1),
+        columns=RankColumns(
+            states=_decode_runs(columns.get("states"), world, 0),
+            steps_behind=_decode_runs(columns.get("stepsBehind"), world, UNKNOWN),
+            step_microseconds=_decode_runs(columns.get("stepMicroseconds"), world, UNKNOWN),
+        ),
+        members=tuple(_read_integers(fields.get("members"))),
+        step=read_integer(fields.get("step")),
+        percent=read_integer(fields.get("percent")),
+        notice=read_string(fields.get("notice")),
+        problems=tuple(_decode_problem(entry) for entry in read_mappings(fields.get("problems"))),
+    )
+
+
+def _decode_problem(fields: Mapping[str, JSON]) -> RankProblem:
+    return RankProblem(
+        rank=read_integer(fields.get("rank")) or 0,
+        state=read_string(fields.get("state")),
+        end=read_string(fields.get("end")),
+        message=read_string(fields.get("message")),
+    )
+
+
+def _decode_runs(value: JSON, world: int, default: int) -> tuple[int, ...]:
+    column = [default] * world
+    numbers = list(_read_integers(value))
+    for start in range(0, len(numbers) - _RUN + 1, _RUN):
+        first, count, number = numbers[start : start + _RUN]
+        end = min(first + count, world)
+        if 0 <= first < end:
+            column[first:end] = [number] * (end - first)
+    return tuple(column)
+
+
+def _read_integers(value: JSON) -> Iterator[int]:
+    for item in value if isinstance(value, list) else ():
+        number = read_integer(item)
+        if number is not None:
+            yield number

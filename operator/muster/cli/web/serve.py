@@ -1,0 +1,56 @@
+"""Serve the board's page on this machine until Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from aiohttp import web
+
+from muster.cli.errors import BadInput
+from muster.cli.web.access import TokenAccess
+from muster.cli.web.local_runs import LocalRuns
+from muster.cli.web.server import BoardServer
+from muster.cli.web.source import JobSource
+
+ADDRESS = "127.0.0.1"
+
+
+def serve_board(folder: Path, port: int) -> int:
+    """Serve the runs in `folder`; return the exit code. Raises `BadInput` if the port is in use."""
+    return asyncio.run(_serve(LocalRuns(folder.expanduser().absolute()), port))
+
+
+async def _serve(source: JobSource, port: int) -> int:
+    access = TokenAccess()
+    with _bind(port) as listener:
+        bound_port: int = listener.getsockname()[1]
+        server = BoardServer(source, access, bound_port)
+        # Streams never end by themselves, so don't wait for them.
+        runner = web.AppRunner(server.build_app(), access_log=None, shutdown_timeout=0)
+        await runner.setup()
+        try:
+            await web.SockSite(runner, listener).start()
+            sys.stdout.write(f"http://{ADDRESS}:{bound_port}/#token={access.token}\n")
+            sys.stdout.flush()
+            await _wait_for_stop()
+        finally:
+            await runner.cleanup()
+    return 0
+
+
+def _bind(port: int) -> socket.socket:
+    try:
+        return socket.create_server((ADDRESS, port))
+    except OSError as error:
+        raise BadInput(f"--port {port}: {error.strerror}") from None
+
+
+async def _wait_for_stop() -> None:
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    await stop.wait()

@@ -1,0 +1,35 @@
+"""Where the page of `muster board` gets its jobs from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from muster.cli.board.frame import Frame
+
+
+class JobNotFound(Exception):
+    """There is no job with this name, or its state can't be read."""
+
+
+@dataclass(frozen=True)
+class JobEntry:
+    """A job in the list. `key` identifies it in a URL."""
+
+    key: str
+    name: str
+    phase: str
+    world: int
+
+
+class JobSource(Protocol):
+    """The jobs that the page shows."""
+
+    async def list_jobs(self) -> Sequence[JobEntry]:
+        """Return the jobs, the newest first."""
+        ...
+
+    async def read_frame(self, key: str) -> Frame:
+        """Return the newest frame of the job: the same object until the job's state changes. Raises `JobNotFound`."""
+        ...
