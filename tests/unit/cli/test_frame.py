@@ -12,6 +12,8 @@ from muster.api.status.status import RankDetail, RankStatus, StateRange, Status,
 from muster.api.status.stragglers import SlowRank, StragglerRecord
 from muster.cli.board.frame import STATES, UNKNOWN, Frame, RankColumns, RankProblem, build_frame
 from muster.cli.board.frame_json import decode_frame, encode_changes, encode_frame
+from muster.cli.board.metric_curves import MetricCurve
+from muster.cli.board.time_line import EndedAttempt, LostSeconds, TimeLine
 from muster.cli.board.view import View
 
 KILLED = RankDetail(rank=2, node=1, state="Failed", signal=9, reason="Killed", message="Traceback")
@@ -41,23 +43,23 @@ def make_status(**fields: object) -> Status:
 
 
 def test_a_frame_has_a_number_for_each_rank() -> None:
-    frame = build_frame(View("digits", 2, make_status(stragglers=STRAGGLERS), 72.9))
+    frame = build_frame(View("digits", 2, make_status(stragglers=STRAGGLERS), 72.9), 1000.5)
 
     assert [STATES[code] for code in frame.columns.states] == ["Running", "Running", "Failed", "Failed"]
     assert frame.columns.steps_behind == (0, 0, UNKNOWN, UNKNOWN)
     assert frame.columns.step_microseconds == (UNKNOWN, 250_000, UNKNOWN, UNKNOWN)
-    assert (frame.world, frame.elapsed_seconds) == (4, 72)
+    assert (frame.world, frame.at, frame.elapsed_seconds) == (4, 1000, 72)
 
 
 def test_a_frame_says_how_ranks_ended() -> None:
-    assert build_frame(View("digits", 2, make_status(), 0.0)).problems == (
+    assert build_frame(View("digits", 2, make_status(), 0.0), 0.0).problems == (
         RankProblem(2, "Failed", "signal 9", "Traceback"),
         RankProblem(3, "Failed", "exit 3", "Error"),
     )
 
 
 def test_a_job_without_ranks_has_an_empty_frame() -> None:
-    frame = build_frame(View("digits", 2, Status(), 0.0))
+    frame = build_frame(View("digits", 2, Status(), 0.0), 0.0)
     assert frame.world == 0
     assert decode_frame(encode_frame(frame)) == frame
 
@@ -72,7 +74,17 @@ STATE_LISTS = st.lists(st.integers(0, 2), max_size=12).map(tuple)
 
 @given(STATE_LISTS)
 def test_a_frame_is_the_same_after_json(states: tuple[int, ...]) -> None:
-    frame = make_frame(states, members=(0, 2), step=3, problems=(RankProblem(1, "Failed", "exit 1", "no"),))
+    frame = make_frame(
+        states,
+        at=17,
+        members=(0, 2),
+        step=3,
+        problems=(RankProblem(1, "Failed", "exit 1", "no"),),
+        time_line=TimeLine(
+            (EndedAttempt(1, 16.5, "RankKilled", "Rank 1", None),), 2.5, 4.5, (LostSeconds("start", 2.0),)
+        ),
+        curves=(MetricCurve("loss", (0.5, 1.5), (2.0, 1.25)),),
+    )
     assert decode_frame(json.loads(json.dumps(encode_frame(frame)))) == frame
 
 
@@ -99,6 +111,13 @@ def test_only_changed_ranks_are_sent() -> None:
     assert columns == {"states": [70_000, 1, 5], "stepsBehind": [70_000, 1, 4], "stepMicroseconds": [70_000, 1, 50]}
 
 
+def test_curves_are_sent_only_when_they_have_changed() -> None:
+    old = make_frame((3,), curves=(MetricCurve("loss", (0.5,), (2.0,)),))
+    new = replace(old, curves=(MetricCurve("loss", (0.5, 1.0), (2.0, 1.0)),))
+    assert "curves" not in encode_changes(old, replace(old, message="other"))
+    assert encode_changes(old, new)["curves"] == [{"name": "loss", "seconds": [0.5, 1.0], "values": [2.0, 1.0]}]
+
+
 @pytest.mark.parametrize(
     "other",
     [make_frame((3, 3)), make_frame((3,) * 4, attempt=2), make_frame((3,) * 4, members=(0, 2))],
@@ -117,6 +136,7 @@ def test_other_ranks_are_sent_whole(other: Frame) -> None:
         ({"world": MAX_RANKS + 1}, MAX_RANKS),
         ({"world": 2, "columns": {"states": [-1, 2, 5, 0, 9, 3, "x", 1]}}, 2),
         ({"world": 2, "procsPerNode": 0, "problems": [1, {"rank": "x"}]}, 2),
+        ({"timeLine": 1, "curves": [{"name": "loss", "seconds": [1], "values": []}]}, 0),
     ],
 )
 def test_a_damaged_file_is_read_as_far_as_possible(fields: object, world: int) -> None:

@@ -1,6 +1,6 @@
 """The stacks that `muster stacks` finds in a pod's log."""
 
-from muster.cli.jobs.stacks import MAX_LINES, LatestStacks
+from muster.cli.board.latest_stacks import MAX_LINES, LatestStacks
 
 
 def stacks(*lines: str) -> dict[int, list[str]]:

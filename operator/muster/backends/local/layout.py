@@ -9,6 +9,8 @@ RUNS_FOLDER = "muster-runs"
 
 FRAME_FILE = "board.json"
 
+LOGS_FOLDER = "logs"
+
 
 @dataclass(frozen=True)
 class NodeLayout:
@@ -85,7 +87,7 @@ class RunLayout:
         return NodeLayout(
             root=self.folder / "nodes" / str(node),
             run=self.private / str(node),
-            log=self.folder / "logs" / f"{self.get_node_name(node)}.log",
+            log=self.folder / LOGS_FOLDER / f"{self.get_node_name(node)}.log",
         )
 
 
@@ -100,7 +102,7 @@ def make_folders(layout: RunLayout, nodes: int, checkpoints: Path | None) -> Non
     `checkpoints` is the user's folder for checkpoints; None: a folder of the run. Raises `OSError`.
     """
     shared = {"model": layout.model, "output": layout.output, "checkpoints": checkpoints or layout.checkpoints}
-    for folder in (*shared.values(), layout.folder / "logs"):
+    for folder in (*shared.values(), layout.folder / LOGS_FOLDER):
         folder.mkdir(parents=True, exist_ok=True)
     # remove the failure file of an earlier run; keep its model and checkpoints, which belong to the user
     (layout.output / "failure").unlink(missing_ok=True)

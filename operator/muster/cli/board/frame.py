@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from muster.api.status.status import Status
+from muster.cli.board.metric_curves import MetricCurve, MetricCurves
+from muster.cli.board.time_line import TimeLine, build_time_line
 from muster.cli.board.view import RankRow, View, get_rank_reports, make_rank_rows, read_members
 
 STATES = ("Unknown", "Pending", "Starting", "Running", "Succeeded", "Failed", "Stopped")
@@ -42,7 +44,7 @@ class RankProblem:
 
 @dataclass(frozen=True)
 class Frame:
-    """The job `name` at one time.
+    """The job `name` at the time `at` in Unix seconds, `elapsed_seconds` after its begin.
 
     `members` are the nodes in the order of their node ranks; empty if each node rank is the node of the same number.
     `step` is the number of steps that every running rank has completed.
@@ -55,11 +57,14 @@ class Frame:
     attempt: int
     procs_per_node: int
     columns: RankColumns
+    at: int = 0
     members: tuple[int, ...] = ()
     step: int | None = None
     percent: int | None = None
     notice: str = ""
     problems: tuple[RankProblem, ...] = ()
+    time_line: TimeLine = field(default_factory=TimeLine)
+    curves: tuple[MetricCurve, ...] = ()
 
     @property
     def world(self) -> int:
@@ -67,14 +72,15 @@ class Frame:
         return len(self.columns.states)
 
 
-def build_frame(view: View) -> Frame:
-    """Return the view as a frame."""
+def build_frame(view: View, at: float, curves: MetricCurves | None = None) -> Frame:
+    """Return the view at the time `at` (Unix seconds) as a frame, with the curves of the metrics until then."""
     status = view.status
     rows = make_rank_rows(view)
     return Frame(
         name=view.name,
         phase=status.phase,
         message=status.message,
+        at=int(at),
         elapsed_seconds=int(view.elapsed_seconds),
         attempt=status.attempt,
         procs_per_node=view.procs_per_node,
@@ -84,6 +90,8 @@ def build_frame(view: View) -> Frame:
         percent=status.progress.percent if status.progress is not None else None,
         notice=view.notice,
         problems=_list_problems(status),
+        time_line=build_time_line(status),
+        curves=curves.curves if curves is not None else (),
     )
 
 

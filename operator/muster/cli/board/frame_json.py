@@ -13,6 +13,7 @@ from muster.api.document import JSON
 from muster.api.json_fields import read_integer, read_mapping, read_mappings, read_string
 from muster.api.status.rules import MAX_RANKS
 from muster.cli.board.frame import UNKNOWN, Frame, RankColumns, RankProblem
+from muster.cli.board.history_json import decode_curves, decode_time_line, encode_curves, encode_time_line
 
 _RUN = 3
 """The integers of a run."""
@@ -27,7 +28,10 @@ def encode_changes(previous: Frame, frame: Frame) -> dict[str, JSON]:
     """Return the ranks that differ from `previous`, and the fields of the job; or the whole frame for other ranks."""
     if _get_layout(previous) != _get_layout(frame):
         return encode_frame(frame)
-    return _encode(frame, previous.columns, is_full=False)
+    changes = _encode(frame, previous.columns, is_full=False)
+    if frame.curves == previous.curves:
+        del changes["curves"]
+    return changes
 
 
 def _get_layout(frame: Frame) -> tuple[int, int, int, tuple[int, ...]]:
@@ -49,6 +53,7 @@ def _encode_head(frame: Frame) -> dict[str, JSON]:
         "name": frame.name,
         "phase": frame.phase,
         "message": frame.message,
+        "at": frame.at,
         "elapsedSeconds": frame.elapsed_seconds,
         "attempt": frame.attempt,
         "world": frame.world,
@@ -61,6 +66,8 @@ def _encode_head(frame: Frame) -> dict[str, JSON]:
             {"rank": entry.rank, "state": entry.state, "end": entry.end, "message": entry.message}
             for entry in frame.problems
         ],
+        "timeLine": encode_time_line(frame.time_line),
+        "curves": encode_curves(frame.curves),
     }
 
 
@@ -88,6 +95,7 @@ def decode_frame(value: JSON) -> Frame:
         name=read_string(fields.get("name")),
         phase=read_string(fields.get("phase")),
         message=read_string(fields.get("message")),
+        at=read_integer(fields.get("at")) or 0,
         elapsed_seconds=read_integer(fields.get("elapsedSeconds")) or 0,
         attempt=read_integer(fields.get("attempt")) or 0,
         procs_per_node=max(read_integer(fields.get("procsPerNode")) or 1, 1),
@@ -101,6 +109,8 @@ def decode_frame(value: JSON) -> Frame:
         percent=read_integer(fields.get("percent")),
         notice=read_string(fields.get("notice")),
         problems=tuple(_decode_problem(entry) for entry in read_mappings(fields.get("problems"))),
+        time_line=decode_time_line(fields.get("timeLine")),
+        curves=decode_curves(fields.get("curves")),
     )
 
 

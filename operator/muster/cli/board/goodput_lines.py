@@ -35,5 +35,10 @@ def format_goodput(status: Status) -> tuple[str, ...]:
     return (f"{line}; lost {_DEVICES.get(goodput.device, 'device')}-seconds: {', '.join(parts)}",)
 
 
+def describe_cause(cause: str) -> str:
+    """Return the name of a cause of lost time for users; the cause itself if a later version has written it."""
+    return _CAUSES.get(cause, cause)
+
+
 def _format_seconds(seconds: float) -> str:
     return f"{seconds:.1f}" if seconds < 10 else f"{seconds:,.0f}"  # noqa: PLR2004 - tenths matter in short runs only

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import IO, cast
 
 from rich.console import Console
 
-from muster.cli.board.printable import replace_unprintable
+from muster.cli.board.latest_stacks import LatestStacks
 from muster.cli.errors import BadInput
 from muster.cli.jobs.cluster import ClusterJob, run_on_cluster
 from muster.cli.jobs.job_reference import JobReference
@@ -20,31 +18,6 @@ from muster.cli.jobs.pod_log import read_lines
 from muster.cli.jobs.watched_job import get_job
 from muster.cli.standard_error import StandardError
 from muster.objects.kubernetes.errors import ApiError
-
-MAX_LINES = 8000
-"""The maximum number of lines of one rank: an agent writes no more at a time, but a user's program can print lines of
-the same form.
-"""
-
-MAX_RANKS = 1024
-
-_HEADER = re.compile(r"\[muster\] rank (\d{1,7}) (has completed no step for .*)")
-_LINE = re.compile(r"\[muster\] rank (\d{1,7}) \| (.*)")
-
-
-@dataclass
-class LatestStacks:
-    """The latest stacks of each rank, as lines of a pod's log."""
-
-    lines: dict[int, list[str]] = field(default_factory=dict)
-
-    def add(self, text: str) -> None:
-        """Read a line of the log."""
-        header, line = _HEADER.match(text), _LINE.match(text)
-        if header is not None and (int(header[1]) in self.lines or len(self.lines) < MAX_RANKS):
-            self.lines[int(header[1])] = [replace_unprintable(header[2])]
-        elif line is not None and 0 < len(self.lines.get(int(line[1]), ())) <= MAX_LINES:
-            self.lines[int(line[1])].append(replace_unprintable(line[2]))
 
 
 def show_stacks(reference: JobReference, ranks: frozenset[int]) -> int:

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import json
+import math
+import time
 from pathlib import Path
 
 from muster.cli.board.frame import build_frame
 from muster.cli.board.frame_json import encode_frame
+from muster.cli.board.metric_curves import STEPS_PER_SECOND, MetricCurves, add_values
 from muster.cli.board.view import View
 from muster.cli.errors import format_os_error
 
 
 class FrameFile:
-    """The file of a run's frame. Each write replaces it, so that a reader never sees a part of a frame."""
+    """The file of a run's frame, with the history of its metrics.
+
+    Each write replaces the file, so that a reader never sees a part of a frame.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._curves = MetricCurves()
         self._is_failing = False
 
     def write(self, view: View) -> str | None:
         """Write the frame. Return the problem, once, if it can't be written: the run goes on without it."""
+        self._curves = add_values(self._curves, view.elapsed_seconds, _read_metrics(view))
+        frame = build_frame(view, time.time(), self._curves)
         temporary = self._path.with_suffix(".new")
         try:
-            temporary.write_text(json.dumps(encode_frame(build_frame(view)), separators=(",", ":")), encoding="utf-8")
+            temporary.write_text(json.dumps(encode_frame(frame), separators=(",", ":")), encoding="utf-8")
             temporary.replace(self._path)
         except OSError as error:
             problem = None if self._is_failing else f"muster board can't show this run: {format_os_error(error)}"
@@ -30,3 +39,13 @@ class FrameFile:
             return problem
         self._is_failing = False
         return None
+
+
+def _read_metrics(view: View) -> dict[str, float]:
+    """Return the metrics of the job, and its speed."""
+    progress = view.status.progress
+    if progress is None:
+        return {}
+    speed = {} if progress.steps_per_second is None else {STEPS_PER_SECOND: progress.steps_per_second}
+    metrics = {name: value for name, value in progress.metrics.items() if math.isfinite(value)}
+    return {**metrics, **speed}

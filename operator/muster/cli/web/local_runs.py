@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from muster.backends.local.layout import FRAME_FILE
+from muster.backends.local.layout import FRAME_FILE, LOGS_FOLDER
 from muster.cli.board.frame import Frame
 from muster.cli.board.frame_json import decode_frame
+from muster.cli.board.rank_output import RankOutput, read_rank_output
+from muster.cli.board.view import find_node
 from muster.cli.web.source import JobEntry, JobNotFound
 
 MAX_RUNS = 200
@@ -18,6 +21,9 @@ MAX_RUNS = 200
 
 MAX_BYTES = 64 * 1024 * 1024
 """The largest file that is read: far more than a frame of the largest job."""
+
+MAX_LOG_BYTES = 1024 * 1024
+"""The part of a node's log, at its end, in which the page looks for a rank's lines."""
 
 STALE_SECONDS = 10.0
 """`muster run` writes its file twice a second: one that is this old and has not ended does not run any more."""
@@ -72,6 +78,17 @@ class LocalRuns:
         self._frames[key] = _ReadFrame(version, frame)
         return frame
 
+    async def read_rank(self, key: str, rank: int) -> RankOutput:
+        """Return the rank's last output, from the end of its node's log. Raises `JobNotFound`."""
+        frame = await self.read_frame(key)
+        if not 0 <= rank < frame.world:
+            raise JobNotFound(f"{frame.name} has no rank {rank}")
+        node = f"{frame.name}-{find_node(frame.members, rank // frame.procs_per_node)}"
+        # Compare with the files that exist, so that no job's name can be a path.
+        logs = (path for path in _list_files(self._get_run(key) / LOGS_FOLDER) if path.name == f"{node}.log")
+        log = next(logs, None)
+        return RankOutput() if log is None else read_rank_output(node, rank, _read_last_lines(log))
+
     def _find_runs(self) -> Iterator[tuple[float, Path]]:
         """Yield the time of the last write and the folder of each run."""
         for folder in self._list_folders():
@@ -81,12 +98,7 @@ class LocalRuns:
                 continue
 
     def _list_folders(self) -> Sequence[Path]:
-        if self._is_single:
-            return (self.folder,)
-        try:
-            return tuple(self.folder.iterdir())
-        except OSError:
-            return ()
+        return (self.folder,) if self._is_single else _list_files(self.folder)
 
     @property
     def _is_single(self) -> bool:
@@ -99,3 +111,22 @@ class LocalRuns:
             if folder.name == key:
                 return folder
         raise JobNotFound(f"{self.folder} has no run {key}")
+
+
+def _list_files(folder: Path) -> Sequence[Path]:
+    try:
+        return tuple(folder.iterdir())
+    except OSError:
+        return ()
+
+
+def _read_last_lines(path: Path) -> Sequence[str]:
+    """Return the whole lines in the last part of a file; none if it can't be read."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - MAX_LOG_BYTES))
+            lines = file.read(MAX_LOG_BYTES).decode("utf-8", "replace").split("\n")
+    except OSError:
+        return ()
+    return lines if size <= MAX_LOG_BYTES else lines[1:]

@@ -34,6 +34,8 @@ _PAGE_FILES = {
     "colours.js": "text/javascript",
     "layout.js": "text/javascript",
     "cells.js": "text/javascript",
+    "history.js": "text/javascript",
+    "output.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
 
@@ -67,6 +69,7 @@ class BoardServer:
         app.on_response_prepare.append(_add_headers)
         app.router.add_get("/api/jobs", self._list_jobs)
         app.router.add_get("/api/jobs/{key}/events", self._stream_events)
+        app.router.add_get(r"/api/jobs/{key}/ranks/{rank:\d{1,7}}", self._send_rank)
         app.router.add_get("/", _send_page_file)
         app.router.add_get("/{name}", _send_page_file)
         return app
@@ -85,6 +88,10 @@ class BoardServer:
         jobs = await self.source.list_jobs()
         entries = [{"key": job.key, "name": job.name, "phase": job.phase, "world": job.world} for job in jobs]
         return web.json_response({"jobs": entries})
+
+    async def _send_rank(self, request: web.Request) -> web.Response:
+        output = await self.source.read_rank(request.match_info["key"], int(request.match_info["rank"]))
+        return web.json_response({"lastLines": output.last_lines, "stackLines": output.stack_lines})
 
     async def _stream_events(self, request: web.Request) -> web.StreamResponse:
         """Send a whole frame, and then what changes, as server-sent events."""

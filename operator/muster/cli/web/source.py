@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from muster.cli.board.frame import Frame
+from muster.cli.board.rank_output import RankOutput
 
 
 class JobNotFound(Exception):
@@ -32,4 +33,8 @@ class JobSource(Protocol):
 
     async def read_frame(self, key: str) -> Frame:
         """Return the newest frame of the job: the same object until the job's state changes. Raises `JobNotFound`."""
+        ...
+
+    async def read_rank(self, key: str, rank: int) -> RankOutput:
+        """Return the last output of a rank. Raises `JobNotFound`, also for a rank that the job doesn't have."""
         ...

@@ -18,7 +18,7 @@ from muster.backends.local.layout import FRAME_FILE
 from muster.cli.board.frame import STATES, Frame, RankColumns
 from muster.cli.board.frame_json import encode_frame
 from muster.cli.web.access import TokenAccess
-from muster.cli.web.local_runs import STALE_SECONDS, LocalRuns
+from muster.cli.web.local_runs import MAX_LOG_BYTES, STALE_SECONDS, LocalRuns
 from muster.cli.web.server import BoardServer
 
 RUNNING = STATES.index("Running")
@@ -170,3 +170,20 @@ async def test_a_run_that_was_killed_has_a_notice(tmp_path: Path, phase: str, ha
     old = file.stat().st_mtime - STALE_SECONDS - 1
     os.utime(file, (old, old))
     assert ("does not write" in (await runs.read_frame("digits")).notice) is has_notice
+
+
+async def test_the_output_of_a_rank_is_from_its_node_s_log(tmp_path: Path) -> None:
+    write_frame(tmp_path / "digits", RUNNING, RUNNING, RUNNING)
+    logs = tmp_path / "digits" / "logs"
+    logs.mkdir()
+    (logs / "digits-1.log").write_bytes(b"[rank 2] first" + b"x" * MAX_LOG_BYTES + b"\n[rank 2] last \xff\n")
+    async with serve(tmp_path) as board:
+        async with board.get("/api/jobs/digits/ranks/2") as response:
+            assert await response.json() == {"lastLines": ["last \ufffd"], "stackLines": []}
+        async with board.get("/api/jobs/digits/ranks/0") as response:
+            assert await response.json() == {"lastLines": [], "stackLines": []}
+        for path in ("digits/ranks/3", "digits/ranks/-1", "digits/ranks/x", "other/ranks/0"):
+            async with board.get(f"/api/jobs/{path}") as response:
+                assert response.status == 404, path
+        async with board.get("/api/jobs/digits/ranks/2", Authorization="") as response:
+            assert response.status == 401

@@ -9,17 +9,20 @@ export class Frame {
     this.states = new Uint8Array(0);
     this.stepsBehind = new Int32Array(0);
     this.stepMicroseconds = new Float64Array(0);
+    this.curves = [];
     this.receivedAt = 0;
   }
 
   apply(event, now) {
-    const { columns, ...fields } = event;
+    const { columns, curves, ...fields } = event;
     if (event.isFull) {
       this.states = new Uint8Array(event.world);
       this.stepsBehind = new Int32Array(event.world).fill(UNKNOWN);
       this.stepMicroseconds = new Float64Array(event.world).fill(UNKNOWN);
     }
     this.fields = fields;
+    // An event without curves changes none.
+    this.curves = curves ?? this.curves;
     this.receivedAt = now;
     applyRuns(this.states, columns.states);
     applyRuns(this.stepsBehind, columns.stepsBehind);

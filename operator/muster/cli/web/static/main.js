@@ -2,6 +2,8 @@
 import { Cells } from "./cells.js";
 import { colourRanks, formatCss, readColours } from "./colours.js";
 import { Frame } from "./frame.js";
+import { drawCurves, drawTimeLine } from "./history.js";
+import { RankOutput } from "./output.js";
 import { followEvents, getJson, Refused, takeToken } from "./requests.js";
 import { FAILED, STATES, UNKNOWN } from "./states.js";
 
@@ -10,6 +12,7 @@ const JOBS_MILLISECONDS = 2000;
 const find = (id) => document.getElementById(id);
 const cells = new Cells(find("cells"));
 const frame = new Frame();
+const output = new RankOutput(find);
 let colours = readColours();
 let mode = "state";
 let followedKey = null;
@@ -94,6 +97,7 @@ function paint() {
   showLegend(colouring);
   showSelected();
   showProblems();
+  showHistory();
   // bench/board.py reads it.
   document.documentElement.dataset.paintMilliseconds = (performance.now() - begunAt).toFixed(1);
 }
@@ -202,8 +206,10 @@ function showSelected() {
   const rank = cells.selected;
   if (rank === null || rank >= frame.world) {
     setText(find("rank"), "No rank is selected.");
+    output.show(null);
     return;
   }
+  output.show(followedKey, rank, `Rank ${rank} on ${frame.findNode(rank)}`);
   const problem = frame.fields.problems.find((entry) => entry.rank === rank);
   const behind = frame.stepsBehind[rank];
   const time = frame.stepMicroseconds[rank];
@@ -215,6 +221,18 @@ function showSelected() {
     problem?.message,
   ];
   setText(find("rank"), parts.filter(Boolean).join(" · "));
+}
+
+let shownSecond = "";
+
+// The time line changes once a second, and not with each paint: selecting a rank draws no history.
+function showHistory() {
+  const second = `${followedKey} ${frame.fields.elapsedSeconds} ${frame.fields.phase}`;
+  if (second !== shownSecond) {
+    shownSecond = second;
+    drawTimeLine(find, frame.fields);
+    drawCurves(find, frame.curves, frame.fields.elapsedSeconds);
+  }
 }
 
 let shownProblems = "";
