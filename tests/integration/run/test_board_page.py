@@ -1,43 +1,27 @@
 """The page of `muster board` in a real Chromium, with a real run of 2 x 2 ranks."""
 
-import asyncio
-import contextlib
 import json
 import os
 import signal
 import time
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from integration.run.muster_run import MUSTER, OUT, sh, start, write_job
+from integration.run.muster_run import OUT, sh, start, write_job
 from muster.cli.board.frame import STATES, Frame, RankColumns, RankProblem
 from muster.cli.board.frame_json import encode_frame
 from muster.cli.board.metric_curves import MetricCurve
 from muster.cli.board.time_line import EndedAttempt, LostSeconds, TimeLine
 from support import chromium
+from support.board_page import serve_board
 
 HTML = "<img src=x onerror=document.title=1>"
 LAST_LINE = "step 88: loss 0.312"
 
 SCREENSHOTS = os.environ.get("MUSTER_SCREENSHOTS")
 """A folder for screenshots, for the docs."""
-
-
-@contextlib.asynccontextmanager
-async def serve(folder: Path) -> AsyncIterator[str]:
-    """Start `muster board`; the value is its URL."""
-    process = await asyncio.create_subprocess_exec(
-        *(MUSTER, "board", "--dir", str(folder)), stdout=asyncio.subprocess.PIPE
-    )
-    assert process.stdout is not None
-    try:
-        yield (await asyncio.wait_for(process.stdout.readline(), 60)).decode().strip()
-    finally:
-        process.send_signal(signal.SIGINT)
-        assert await process.wait() == 0
 
 
 def save_screenshot(name: str, picture: bytes) -> None:
@@ -55,7 +39,7 @@ async def test_a_killed_rank_is_red_with_its_signal_within_two_seconds(
     started = start(tmp_path, job)
     started.await_files("pid-*", 4)
 
-    async with serve(started.folder) as url, chromium.open_page(profile, height=700) as page:
+    async with serve_board(started.folder) as url, chromium.open_page(profile, height=700) as page:
         await page.go_to(url)
         await page.await_true("document.getElementById('legend').innerText.trim() === '4 Running'")
         save_screenshot("board-running.png", await page.take_screenshot())
@@ -112,7 +96,7 @@ async def test_the_history_of_a_run_and_the_output_of_a_rank(
 ) -> None:
     write_history(tmp_path)
     profile = tmp_path_factory.mktemp("profile")
-    async with serve(tmp_path) as url, chromium.open_page(profile, height=1240) as page:
+    async with serve_board(tmp_path) as url, chromium.open_page(profile, height=1240) as page:
         await page.go_to(url)
         await page.await_true("document.querySelectorAll('#time-line rect').length === 5")
         titles = await page.evaluate("[...document.querySelectorAll('#time-line title')].map(e => e.textContent)")
@@ -196,3 +180,44 @@ def write_history(folder: Path) -> None:
         '[muster] rank 31 |   File "train.py", line 88 in forward\n',
         encoding="utf-8",
     )
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not chromium.can_download(), reason="Chromium is downloaded with apt-get")
+async def test_a_failed_rank_of_100000_is_circled(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    world, failed = 100_000, 61_234
+    states = [STATES.index("Running")] * world
+    states[failed] = STATES.index("Failed")
+    columns = RankColumns(tuple(states), (0,) * world, (520_000,) * world)
+    frame = Frame("large", "Running", "", 0, 1, procs_per_node=8, columns=columns)
+    (tmp_path / "large").mkdir()
+    (tmp_path / "large" / "board.json").write_text(json.dumps(encode_frame(frame)), encoding="utf-8")
+
+    async with serve_board(tmp_path) as url, chromium.open_page(tmp_path_factory.mktemp("profile")) as page:
+        await page.go_to(url)
+        await page.await_true("document.getElementById('legend').innerText.includes('99,999 Running')")
+        width, height = await page.evaluate(RED_SIZE)
+        assert 10 < width < 20
+        assert 10 < height < 20
+
+        await page.evaluate("document.getElementById('cells').focus()")
+        await page.press("f")
+        await page.await_true(
+            "document.getElementById('rank').innerText.startsWith('Rank 61234 on large-7654: Failed')"
+        )
+        assert page.errors == []
+
+
+RED_SIZE = """(() => {
+  const canvas = document.getElementById("cells");
+  const { data, width } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const columns = [];
+  const rows = [];
+  for (let at = 0; at < data.length; at += 4) {
+    if (data[at] > 2 * Math.max(data[at + 1], data[at + 2])) {
+      columns.push((at / 4) % width);
+      rows.push(Math.floor(at / 4 / width));
+    }
+  }
+  return [columns, rows].map((values) => Math.max(...values) - Math.min(...values) + 1);
+})()"""

@@ -1,11 +1,12 @@
 // Paint the cells: all of them as pixels of one image, and numbers on cells that are large enough.
-import { isBright } from "./colours.js";
+import { formatCss, isBright } from "./colours.js";
 import { Layout } from "./layout.js";
 import { FAILED } from "./states.js";
 
 const MAX_SCREEN_SHARE = 0.62;
 const MIN_NUMBER_SIZE = 24;
 const MIN_CROSS_SIZE = 8;
+const MAX_CIRCLES = 200;
 
 export class Cells {
   constructor(canvas) {
@@ -24,6 +25,8 @@ export class Cells {
     }
     if (this.layout.size >= MIN_CROSS_SIZE) {
       this.paintMarks(frame, palette, indexes, ratio);
+    } else {
+      this.paintCircles(frame, colours, ratio);
     }
     if (this.selected !== null && this.selected < frame.world) {
       this.paintSelection(colours, ratio);
@@ -104,6 +107,27 @@ export class Cells {
       this.context.fillStyle = isBright(palette[indexes[rank]]) ? "#111111" : "#ffffff";
       const text = showsNumbers ? `${hasFailed ? "✕ " : ""}${rank}` : "✕";
       this.context.fillText(text, x + size / 2, y + size / 2, size);
+    }
+  }
+
+  // A cell of two pixels is easy to miss, so circle the first failed ranks.
+  paintCircles(frame, colours, ratio) {
+    const path = new Path2D();
+    const radius = 6 * ratio;
+    let rank = frame.states.indexOf(FAILED);
+    for (let count = 0; rank !== -1 && count < MAX_CIRCLES; count += 1) {
+      const [x, y] = this.layout.getOrigin(rank).map((start) => start + this.layout.size / 2);
+      path.moveTo(x + radius, y);
+      path.arc(x, y, radius, 0, 2 * Math.PI);
+      rank = frame.states.indexOf(FAILED, rank + 1);
+    }
+    for (const [colour, width] of [
+      [colours.selection, 4.5],
+      [formatCss(colours.failed), 2],
+    ]) {
+      this.context.strokeStyle = colour;
+      this.context.lineWidth = width * ratio;
+      this.context.stroke(path);
     }
   }
 
