@@ -20,11 +20,14 @@ POOLS = ("cpu", "g5", "p3dn", "p4d", "p5", "p5en", "trn1", "trn2")
 
 _REFERENCE = str(ROOT / "tools" / "muster_dev" / "field_reference.py")
 
-CRD = "crds/muster.dev_distributedtrainingjobs.yaml"
+CRDS = {
+    f"crds/muster.dev_{plural}.yaml": (str(BIN / "muster"), "crd", plural)
+    for plural in ("distributedtrainingjobs", "trainingtemplates", "clustertrainingtemplates")
+}
 GENERATED = {
-    CRD: (str(BIN / "muster"), "crd"),
-    # The chart needs its own copy, because Helm doesn't package links.
-    f"charts/muster/{CRD}": (str(BIN / "muster"), "crd"),
+    **CRDS,
+    # The chart needs its own copies, because Helm doesn't package links.
+    **{f"charts/muster/{path}": command for path, command in CRDS.items()},
     "operator/muster/api/validation/rules/pods/pod_fields.json": (
         str(PYTHON),
         str(ROOT / "tools" / "muster_dev" / "pod_fields.py"),
@@ -86,7 +89,7 @@ def _is_outdated(path: str, text: str) -> bool:
 
 def _list_commands() -> Iterator[tuple[Sequence[str], str]]:
     """Yield each command once, with a name for its files."""
-    yield from ((command, path) for path, command in GENERATED.items() if path != f"charts/muster/{CRD}")
+    yield from ((command, path) for path, command in GENERATED.items() if not path.startswith("charts/"))
     yield from ((command, command[1]) for command in MULTI_FILE_COMMANDS)
 
 

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinition, generated from the types."""
+"""The CustomResourceDefinitions, generated from the types."""
 
 from copy import deepcopy
 
@@ -6,10 +6,21 @@ import yaml
 
 from muster.api.backends import BACKENDS
 from muster.api.changes import IMMUTABLE_MESSAGE, build_change_message, build_change_rule
-from muster.api.names import API_VERSION, GROUP, KIND, NAME_MESSAGE, PLURAL, SHORT_NAME, VERSION
+from muster.api.names import (
+    API_VERSION,
+    CLUSTER_TEMPLATE_PLURAL,
+    GROUP,
+    KIND,
+    NAME_MESSAGE,
+    PLURAL,
+    SHORT_NAME,
+    TEMPLATE_PLURAL,
+    VERSION,
+)
 from muster.api.schema import Schema, build_spec_schema
 from muster.api.status.status import DEFAULT_STATUS
 from muster.api.status_schema import build_status_schema
+from muster.api.template_crds import build_template_crds
 
 _COLUMNS: tuple[tuple[str, str, str, str, int], ...] = (
     ("Backend", "string", ".spec.backend", f"The backend that runs the job: {' or '.join(BACKENDS)}.", 0),
@@ -50,7 +61,7 @@ _COLUMNS: tuple[tuple[str, str, str, str, int], ...] = (
 
 
 def build_crd() -> Schema:
-    """Return the CRD as an object."""
+    """Return the CRD of DistributedTrainingJob as an object."""
     version: Schema = {
         "name": VERSION,
         "served": True,
@@ -89,15 +100,20 @@ def build_crd() -> Schema:
     }
 
 
+PLURALS = (PLURAL, TEMPLATE_PLURAL, CLUSTER_TEMPLATE_PLURAL)
+"""The plurals of muster's kinds, in the order of `build_crds`."""
+
+
 def build_crds() -> tuple[Schema, ...]:
     """Return all CRDs of muster. `crds/` has a file for each."""
-    return (build_crd(),)
+    return (build_crd(), *build_template_crds())
 
 
-def format_crd_yaml() -> str:
-    """Return the CRD as the YAML text that `crds/` contains."""
+def format_crd_yaml(plural: str = PLURAL) -> str:
+    """Return a CRD as the YAML text that `crds/` contains. Raises `ValueError` for an unknown plural."""
     header = "# Generated from operator/muster/api by `muster crd`. Do not edit.\n"
-    return header + yaml.dump(build_crd(), Dumper=_PlainDumper, sort_keys=False, width=110, allow_unicode=True)
+    crd = build_crds()[PLURALS.index(plural)]
+    return header + yaml.dump(crd, Dumper=_PlainDumper, sort_keys=False, width=110, allow_unicode=True)
 
 
 def _build_root_schema() -> Schema:

@@ -1,11 +1,18 @@
 """The resource's group, version and kind, and the rules for its metadata.name."""
 
+from typing import Final
+
 GROUP = "muster.dev"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 KIND = "DistributedTrainingJob"
 PLURAL = "distributedtrainingjobs"
 SHORT_NAME = "dtj"
+
+TEMPLATE_KIND: Final = "TrainingTemplate"
+TEMPLATE_PLURAL = "trainingtemplates"
+CLUSTER_TEMPLATE_KIND: Final = "ClusterTrainingTemplate"
+CLUSTER_TEMPLATE_PLURAL = "clustertrainingtemplates"
 
 MAX_NAME_CHARS = 40
 """The names of pods, Services and SageMaker jobs contain the job's name, and may have at most 63 characters."""

@@ -12,7 +12,7 @@ from muster.cli.crds.command import apply_crds
 from muster.cli.describe.command import describe
 from muster.cli.doctor.command import doctor
 from muster.cli.import_command import import_command
-from muster.cli.job_options import File, Name, Namespace, Output
+from muster.cli.job_options import File, Name, Namespace, Output, Templates
 from muster.cli.listing.command import list_command, top
 from muster.cli.migrate.command import migrate
 from muster.cli.operator.command import operator
@@ -73,7 +73,14 @@ app.command()(board)
 
 
 @app.command()
-def render(*, file: File, config: Config = None, aws_region: AwsRegion = None, aws_account: AwsAccount = None) -> None:
+def render(
+    *,
+    file: File,
+    template: Templates = None,
+    config: Config = None,
+    aws_region: AwsRegion = None,
+    aws_account: AwsAccount = None,
+) -> None:
     """Print a job with its defaults, and the objects that muster creates for it.
 
     A comment above each pod shows the ranks' command and environment. A job of backend SageMaker becomes the body of a
@@ -84,7 +91,7 @@ def render(*, file: File, config: Config = None, aws_region: AwsRegion = None, a
     from muster.cli.config_file import read_config_file
     from muster.cli.job_file import read_job
 
-    job, operator_config = read_job(file), read_config_file(config)
+    job, operator_config = read_job(file, template or ()), read_config_file(config)
     typer.echo(get_commands(job).render(job, AwsOptions(aws_region, aws_account), operator_config), nl=False)
 
 
@@ -92,15 +99,21 @@ def render(*, file: File, config: Config = None, aws_region: AwsRegion = None, a
 def explain(
     *,
     file: File,
+    template: Templates = None,
     node: Annotated[int, typer.Option("--node", metavar="N", min=0, help="The rank of the node to explain.")] = 0,
     config: Config = None,
 ) -> None:
-    """Show every setting that muster adds to a node's pod and ranks, with its value, source and reason."""
+    """Show every setting that muster adds to a node's pod and ranks, with its value, source and reason.
+
+    If the job names a template, show also where each field of the job comes from.
+    """
     from muster.cli.config_file import read_config_file
     from muster.cli.explain.explain import explain_job
-    from muster.cli.job_file import read_job
+    from muster.cli.explain.template_origins import explain_template
+    from muster.cli.job_file import read_expanded_job
 
-    explain_job(read_job(file), node, read_config_file(config))
+    job, expanded = read_expanded_job(file, template or ())
+    explain_job(job, node, read_config_file(config), explain_template(expanded))
 
 
 @app.command()
@@ -110,6 +123,7 @@ def validate(
         list[str],
         typer.Option("--file", "-f", metavar="FILE", help="A file of jobs; - reads standard input. May be repeated."),
     ],
+    template: Templates = None,
     config: Config = None,
     output: Output = None,
 ) -> None:
@@ -122,15 +136,22 @@ def validate(
     from muster.cli.output import read_text_format
     from muster.cli.render.validate import check_files
 
-    raise typer.Exit(check_files(file, read_config_file(config), read_text_format(output)))
+    raise typer.Exit(check_files(file, read_config_file(config), read_text_format(output), template or ()))
 
 
 @app.command()
-def crd() -> None:
-    """Print the CustomResourceDefinition, for `kubectl apply -f -`."""
-    from muster.api.crd import format_crd_yaml
+def crd(
+    plural: Annotated[
+        str | None, typer.Argument(metavar="PLURAL", help="Only this one, such as trainingtemplates.")
+    ] = None,
+) -> None:
+    """Print the CustomResourceDefinitions, for `kubectl apply --server-side -f -`."""
+    from muster.api.crd import PLURALS, format_crd_yaml
+    from muster.cli.errors import BadInput
 
-    typer.echo(format_crd_yaml(), nl=False)
+    if plural is not None and plural not in PLURALS:
+        raise BadInput(f"{plural}: expected {', '.join(PLURALS[:-1])} or {PLURALS[-1]}")
+    typer.echo("---\n".join(format_crd_yaml(name) for name in PLURALS if plural in (None, name)), nl=False)
 
 
 @app.command()

@@ -1,43 +1,105 @@
-"""Read a job from a file of the user."""
+"""Read a job from a file of the user, and its template from the same file or another one."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 
 import typer
 
 from muster.api.document import Document
-from muster.api.field_problems import InvalidResource
+from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.plurals import pluralize
 from muster.api.spec.job import Job
-from muster.api.validation.validate import is_job, validate
+from muster.api.validation.validate import is_job
 from muster.api.yaml.load import NotReadable, decode_documents
 from muster.cli.errors import BadInput
 from muster.cli.job_source import get_source_name, read_source
+from muster.render.training_template.expand import (
+    REFERENCE,
+    ExpandedJob,
+    expand,
+    find_reference,
+    read_reference,
+    validate_expanded,
+)
+from muster.render.training_template.template import TrainingTemplate, is_template, read_template
 
 
-def read_job(file: str) -> Job:
-    """Read the only job in `file` ("-" is standard input). Raises `BadInput` with the problem and its line."""
-    return read_job_document(file)[1]
+def read_job(file: str, template_files: Sequence[str] = ()) -> Job:
+    """Read the only job in `file` ("-" is standard input), with its template's values.
+
+    The template is in `file` or in one of `template_files`. Raises `BadInput` with the problem and its line.
+    """
+    job, _ = read_expanded_job(file, template_files)
+    return job
 
 
-def read_job_document(file: str) -> tuple[Document, Job]:
-    """Read the only job in `file`, as the user wrote it and with its defaults. Raises `BadInput`."""
-    source = get_source_name(file)
+def read_job_document(file: str, template_files: Sequence[str] = ()) -> tuple[Document, Job]:
+    """As `read_job`, and return also the document that the API server gets. Raises `BadInput`."""
+    job, expanded = read_expanded_job(file, template_files)
+    return expanded.document, job
+
+
+def read_expanded_job(file: str, template_files: Sequence[str] = ()) -> tuple[Job, ExpandedJob]:
+    """As `read_job`, and return also which values come from the template. Raises `BadInput`."""
     try:
-        document = _find_only_job(decode_documents(read_source(file), source), source)
-        return document, validate(document)
-    except OSError as error:
-        raise BadInput(f"{source}: {error.strerror}") from None
+        documents = _read_documents(file)
+        templates = read_templates(documents, template_files)
+        document = _find_only_job(documents, get_source_name(file))
+        if template_files and find_reference(document) is None:
+            raise BadInput(f"{document.source}: the job has no spec.{REFERENCE}; remove --template")
+        expanded = expand_document(document, templates)
+        return validate_expanded(expanded), expanded
     except (NotReadable, InvalidResource) as error:
         raise BadInput(str(error)) from None
 
 
+def read_templates(documents: Iterable[Document], files: Sequence[str]) -> list[TrainingTemplate]:
+    """Return the templates among the documents and in the files.
+
+    Raises `InvalidResource`, `NotReadable` and `BadInput`.
+    """
+    templates = [read_template(document) for document in documents if is_template(document)]
+    for file in files:
+        found = [read_template(document) for document in _read_documents(file) if is_template(document)]
+        if not found:
+            raise BadInput(f"{file}: found no TrainingTemplate and no ClusterTrainingTemplate")
+        templates += found
+    return templates
+
+
+def expand_document(document: Document, templates: Iterable[TrainingTemplate]) -> ExpandedJob:
+    """Return the job with the values of the template that it names. Raises `InvalidResource` if there is none."""
+    reference = find_reference(document)
+    if reference is None:
+        return ExpandedJob(document)
+    wanted = read_reference(reference)
+    found = [template for template in templates if (template.kind, template.name) == (wanted.kind, wanted.name)]
+    if len(found) == 1:
+        return expand(document, found[0])
+    missing = "is in no file; name its file with --template (`kubectl get -o yaml` writes one)"
+    result = "is there twice; remove one" if found else missing
+    line = document.find_line(("spec", REFERENCE))
+    problem = FieldProblem(f"spec.{REFERENCE}", f"{wanted.kind} {wanted.name} {result}", line)
+    raise InvalidResource((problem,), document.source)
+
+
+def _read_documents(file: str) -> list[Document]:
+    source = get_source_name(file)
+    try:
+        return decode_documents(read_source(file), source)
+    except OSError as error:
+        raise BadInput(f"{source}: {error.strerror}") from None
+
+
 def _find_only_job(documents: list[Document], source: str) -> Document:
-    if len(documents) == 1:
-        return documents[0]
-    jobs = [document for document in documents if is_job(document)]
+    others = [document for document in documents if not is_template(document)]
+    if len(others) == 1:
+        return others[0]
+    jobs = [document for document in others if is_job(document)]
     if len(jobs) != 1:
         result = "no DistributedTrainingJob" if not jobs else f"{len(jobs)} DistributedTrainingJobs"
         raise BadInput(f"{source}: found {result}; use a file with one")
     # A file may contain a job and the ConfigMap that it uses on a cluster.
-    typer.echo(f"{source}: skipped {pluralize(len(documents) - 1, 'resource')} of another kind", err=True)
+    typer.echo(f"{source}: skipped {pluralize(len(others) - 1, 'resource')} of another kind", err=True)
     return jobs[0]

@@ -11,6 +11,12 @@ from muster.cli.completion import complete_job
 File = Annotated[
     str, typer.Option("--file", "-f", metavar="FILE", help="The job's YAML or JSON; - reads standard input.")
 ]
+Templates = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--template", metavar="FILE", help="A file with the template that spec.templateRef names. May be repeated."
+    ),
+]
 Name = Annotated[str, typer.Argument(metavar="JOB", help="The job's name.", autocompletion=complete_job)]
 Namespace = Annotated[
     str | None,

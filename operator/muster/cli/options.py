@@ -14,7 +14,8 @@ from muster.cli.output import TextFormat
 class RunOptions:
     """The options of `muster run`. If `folder` is None, the run creates a folder. If `ranks` is empty, show all ranks.
 
-    `keeps_here` is whether to store checkpoints and results in the run's folder instead of S3.
+    `template_files` have the template that the job names. `keeps_here` is whether to store checkpoints and results in
+    the run's folder instead of S3.
     """
 
     file: str
@@ -25,6 +26,7 @@ class RunOptions:
     shows_logs: bool
     ranks: frozenset[int]
     output: TextFormat | None
+    template_files: tuple[str, ...] = ()
 
 
 def read_inputs(pairs: Sequence[str]) -> dict[str, Path]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from urllib.parse import urlsplit
 
+from muster.api.spec.template_ref import TemplateRef
 from muster.backends.kubernetes.kube_node_taints import KubeNodeTaints
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.clients.aws.client import Aws
@@ -37,12 +38,15 @@ from muster.controller.trust.trust import TrustManager, TrustSettings
 from muster.controller.watch.informers import make_informers
 from muster.controller.webhook.connections import open_listening_socket
 from muster.controller.webhook.server import WebhookServer
+from muster.controller.webhook.template_merger import ReadTemplate, TemplateMerger
 from muster.controller.webhook.webhook import Webhook
 from muster.distribution import get_version
 from muster.engine.steady_clock import create_steady_clock
+from muster.objects.kubernetes.kinds import CLUSTER_TRAINING_TEMPLATES, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Object
 from muster.objects.kubernetes.names import build_agent_name
 from muster.render.agent_archive import build_agent_archive
 from muster.render.kubernetes.pod_settings import PodSettings
+from muster.render.training_template.admission import get_kind
 
 
 @dataclass
@@ -92,8 +96,9 @@ class Replica:
                 self._start_task(tasks, "the collector's leader status", lambda: self._publish_leader(collector))
                 if self.options.webhook is not None:
                     configuration = self.options.names.build_webhook_configuration(self._namespace)
-                    bundle = CaBundleUpdater(self.client, configuration, trust.get_ca_bundle)
-                    self._start_task(tasks, "the webhook's caBundle", bundle.run)
+                    for kind in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS):
+                        bundle = CaBundleUpdater(self.client, kind, configuration, trust.get_ca_bundle)
+                        self._start_task(tasks, f"the caBundle of the {kind.name}", bundle.run)
                 self._start_task(tasks, "the log of refused reports", lambda: log_refusals(collector.refusals))
                 self._is_ready = True
                 await self.election.run(lambda leader_term: self._lead(dependencies, leader_term))
@@ -150,9 +155,23 @@ class Replica:
         listening_socket = open_listening_socket(self.options.host, options.port)
         stack.callback(listening_socket.close)
         accept = partial(check_job, config=self.options.config)
-        self._webhook = Webhook(WebhookServer(listening_socket, trust.get_certificate()), accept, random.random)
+        merger = TemplateMerger(self._make_template_reader())
+        server = WebhookServer(listening_socket, trust.get_certificate(), merger)
+        self._webhook = Webhook(server, accept, random.random)
         self._webhook.start()
         stack.callback(self._webhook.stop)
+
+    def _make_template_reader(self) -> ReadTemplate:
+        loop = asyncio.get_running_loop()
+
+        async def read(reference: TemplateRef, namespace: str) -> Object:
+            # The webhook has a thread of its own, and the client belongs to this one.
+            kind = get_kind(reference)
+            scope = None if kind == CLUSTER_TRAINING_TEMPLATES else namespace
+            request = asyncio.run_coroutine_threadsafe(self.client.get(kind, scope, reference.name), loop)
+            return await asyncio.wrap_future(request)
+
+        return read
 
     def _open_aws(self, stack: AsyncExitStack) -> Aws:
         # Use one client for all terms, because the same quotas apply to them.

@@ -77,7 +77,7 @@ async def _wait_for_crd(client: Client, namespace: str | None, jitter: Callable[
             is_logged = True
             _log.warning(
                 "the cluster has no DistributedTrainingJobs: waiting until the CRD is installed "
-                "(`muster crd | kubectl apply -f -`)"
+                "(`muster crd | kubectl apply --server-side -f -`)"
             )
         await asyncio.sleep(CRD_CHECK_SECONDS)
 

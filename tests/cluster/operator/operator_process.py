@@ -169,7 +169,12 @@ def account(
     With `taints`, the account may read Kubernetes nodes. It may hold the Leases of `shards`.
     """
     values = folder / "values.json"
-    given = {"namespaces": [namespace, *more], "disruptions": {"taints": taints}, "shards": shards}
+    given = {
+        "namespaces": [namespace, *more],
+        "disruptions": {"taints": taints},
+        "shards": shards,
+        "webhook": {"enabled": True},
+    }
     values.write_text(json.dumps({"image": {"repository": "unused"}, **given}), encoding="utf-8")
     version = json.loads(kubectl("version", "--output=json"))["serverVersion"]["gitVersion"]
     where = (f"--namespace={namespace}", f"--kube-version={version}")

@@ -12,12 +12,19 @@ from cluster.helm import Helm
 from cluster.operator.operator_process import OperatorProcess, Replicas, account, free_port, replicas
 from cluster.shared import Kubectl, Manifest, SharedCluster
 from muster.api.changes import ENDED_MESSAGE
-from muster.api.crd import format_crd_yaml
+from muster.api.crd import PLURALS, format_crd_yaml
 
 ADDRESS = "127.0.0.1"
 """The address at which this machine's API server reaches a process of this machine."""
 
 GOOD: Manifest = {"suspend": True, "launcher": {"direct": {}}, "command": ["true"], "image": "a"}
+
+
+RULE: Manifest = {
+    "apiGroups": ["muster.dev"],
+    "apiVersions": ["v1alpha1"],
+    "resources": ["distributedtrainingjobs"],
+}
 
 
 def job(name: str, **spec: object) -> Manifest:
@@ -39,16 +46,36 @@ def configuration(namespace: str, port: int, bundle: str) -> Manifest:
             {
                 "name": "jobs.muster.dev",
                 "clientConfig": {"url": f"https://{ADDRESS}:{port}/jobs", "caBundle": bundle},
-                "rules": [
-                    {
-                        "apiGroups": ["muster.dev"],
-                        "apiVersions": ["v1alpha1"],
-                        "operations": ["CREATE", "UPDATE"],
-                        "resources": ["distributedtrainingjobs"],
-                    }
-                ],
+                "rules": [{**RULE, "operations": ["CREATE", "UPDATE"]}],
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
                 "failurePolicy": "Ignore",
+                "sideEffects": "None",
+                "timeoutSeconds": 3,
+                "admissionReviewVersions": ["v1"],
+            }
+        ],
+    }
+
+
+def merging(namespace: str, port: int, bundle: str) -> Manifest:
+    """Return the chart's configuration of the webhook that merges templates, with a URL."""
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": f"muster-{namespace}"},
+        "webhooks": [
+            {
+                "name": "templates.muster.dev",
+                "clientConfig": {"url": f"https://{ADDRESS}:{port}/job-templates", "caBundle": bundle},
+                "rules": [{**RULE, "operations": ["CREATE"]}],
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+                "matchConditions": [
+                    {
+                        "name": "the-template-is-not-merged",
+                        "expression": "has(object.spec.templateRef) && !has(object.spec.templateRef.generation)",
+                    }
+                ],
+                "failurePolicy": "Fail",
                 "sideEffects": "None",
                 "timeoutSeconds": 3,
                 "admissionReviewVersions": ["v1"],
@@ -69,7 +96,7 @@ class Site:
         secret = json.loads(self.run("get", "secret", "muster-collector", "--output=json"))
         authorities = json.loads(base64.b64decode(secret["data"]["authorities.json"]))["authorities"]
         bundle = base64.b64encode("".join(each["certificate"] for each in authorities).encode()).decode()
-        kubectl.apply(configuration(namespace, port, bundle))
+        kubectl.apply(configuration(namespace, port, bundle), merging(namespace, port, bundle))
 
     def run(self, *arguments: str, stdin: str | None = None) -> str:
         return self.kubectl(*arguments, f"--namespace={self.namespace}", stdin=stdin)
@@ -88,13 +115,15 @@ def asked(shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPathFactor
     shared_cluster.up()
     kubectl, folder = Kubectl(shared_cluster.kubeconfig), tmp_path_factory.mktemp("webhook")
     namespace = f"test-webhook-{folder.name[-3:]}-{free_port()}"
-    kubectl.define(format_crd_yaml())
+    for plural in PLURALS:
+        kubectl.define(format_crd_yaml(plural))
     with contextlib.ExitStack() as stack:
         kubectl("create", "namespace", namespace)
         stack.callback(kubectl, "delete", "namespace", namespace, "--wait=false")
         rights = account(kubectl, Helm(shared_cluster.kubeconfig), namespace, folder)
         operators = stack.enter_context(replicas(kubectl, rights, namespace, folder))
-        stack.callback(kubectl, "delete", "validatingwebhookconfiguration", f"muster-{namespace}", "--ignore-not-found")
+        for kind in ("validatingwebhookconfiguration", "mutatingwebhookconfiguration"):
+            stack.callback(kubectl, "delete", kind, f"muster-{namespace}", "--ignore-not-found")
         yield Site(kubectl, namespace, operators)
 
 
@@ -139,8 +168,62 @@ def test_a_finished_job_keeps_its_spec_and_may_go(asked: Site) -> None:
     asked.run("delete", "dtj/over")
 
 
+def template(name: str, **spec: object) -> Manifest:
+    return {
+        "apiVersion": "muster.dev/v1alpha1",
+        "kind": "TrainingTemplate",
+        "metadata": {"name": name},
+        "spec": {"launcher": {"direct": {}}, "image": "a", **spec},
+    }
+
+
+def job_of(template_name: str, name: str, **spec: object) -> Manifest:
+    """Return a job that has only its command, and takes the rest from the template."""
+    return {
+        **job(name),
+        "spec": {"suspend": True, "command": ["true"], "templateRef": {"name": template_name}, **spec},
+    }
+
+
+def test_a_new_job_gets_the_values_of_its_template_and_keeps_them(asked: Site) -> None:
+    assert asked.apply(template("small", resources={"limits": {"cpu": 1, "memory": "1Gi"}}, warmStart="Off")) == ""
+    mine = job_of("small", "templated", resources={"limits": {"memory": "2Gi"}})
+    assert asked.apply(mine) == ""
+
+    def read() -> Manifest:
+        spec: Manifest = json.loads(asked.run("get", "dtj/templated", "--output=json"))["spec"]
+        return spec
+
+    spec = read()
+    assert spec["launcher"] == {"direct": {}}
+    assert spec["resources"] == {"limits": {"cpu": 1, "memory": "2Gi"}}
+    assert spec["warmStart"] == "Off"
+    assert spec["templateRef"] == {"kind": "TrainingTemplate", "name": "small", "generation": 1}
+    # A GitOps tool applies the same file again, and the template changes.
+    assert asked.apply(template("small", image="b")) == ""
+    assert asked.apply(mine) == ""
+    assert read() == spec
+
+
+def test_a_job_applied_by_the_server_keeps_the_values_of_its_template(asked: Site) -> None:
+    assert asked.apply(template("served", warmStart="Off")) == ""
+    for _ in range(2):
+        assert asked.apply(job_of("served", "by-server"), "--server-side", "--field-manager=gitops") == ""
+        spec = json.loads(asked.run("get", "dtj/by-server", "--output=json"))["spec"]
+        assert (spec["image"], spec["warmStart"]) == ("a", "Off")
+
+
+def test_the_problems_of_templates_are_those_of_the_job(asked: Site) -> None:
+    missing = asked.apply(job_of("missing", "orphan"))
+    assert "spec.templateRef: there is no TrainingTemplate missing in the namespace" in missing.replace("* ", "")
+    assert asked.apply(template("wrong", launcher={"mpi": {"args": ["x"]}})) == ""
+    assert "(the value comes from TrainingTemplate wrong)" in asked.apply(job_of("wrong", "heir"))
+
+
 def test_who_does_not_answer_keeps_no_job_out_and_the_operator_says_it(asked: Site) -> None:
     asked.standby.signal(signal.SIGTERM)
     assert asked.apply(job("late", template={"metadata": {"name": "a"}})) == ""
     asked.kubectl.wait("jsonpath={.status.phase}=Refused", "dtj/late", f"--namespace={asked.namespace}")
     assert asked.leader.runs
+    # A job with a template would run without it.
+    assert 'failed calling webhook "templates.muster.dev"' in asked.apply(job_of("small", "later"))

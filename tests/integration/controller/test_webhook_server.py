@@ -1,6 +1,7 @@
 """The webhook's server and its clients: API servers, and any pod of the cluster."""
 
 import asyncio
+import base64
 import io
 import json
 import socket
@@ -14,11 +15,14 @@ import aiohttp
 import pytest
 
 from muster.api.field_problems import FieldProblem
+from muster.api.spec.template_ref import TemplateRef
 from muster.collector.trust.certificate import ServingCertificate, issue_certificate
 from muster.controller.webhook.connections import MAX_CONNECTIONS, open_listening_socket
 from muster.controller.webhook.cpu_time import NAMESPACE_LIMIT, TOTAL_LIMIT, WebhookCpuTime
 from muster.controller.webhook.review import MAX_REVIEW_BYTES
-from muster.controller.webhook.server import BUSY_WARNING, PATH, WebhookServer, add_problems
+from muster.controller.webhook.server import BUSY_WARNING, PATH, TEMPLATE_PATH, WebhookServer, add_problems
+from muster.controller.webhook.template_merger import TemplateMerger
+from muster.objects.kubernetes.kinds import Object
 
 API_SERVER = "127.0.0.1"
 POD = "127.0.0.2"
@@ -49,13 +53,24 @@ class Site:
         self.listening_socket = open_listening_socket("0.0.0.0", 0)  # noqa: S104 - the loopback has many addresses
         self.port = self.listening_socket.getsockname()[1]
         self.cpu_time = WebhookCpuTime(lambda: self.now)
-        self.server = WebhookServer(self.listening_socket, self.certificate, self.cpu_time)
+        self.server = WebhookServer(
+            self.listening_socket, self.certificate, TemplateMerger(self.read_template), self.cpu_time
+        )
 
     async def ask(self, request: Any) -> Any:
         self.asked.append(request)
         if self.refuses:
             add_problems((FieldProblem("spec.nodes", "found 0"), FieldProblem("spec.image", "missing")))
         return {"response": {"uid": request["request"]["uid"], "allowed": not self.refuses}}
+
+    async def read_template(self, reference: TemplateRef, namespace: str) -> Object:
+        self.asked.append((reference.name, namespace))
+        return {
+            "apiVersion": "muster.dev/v1alpha1",
+            "kind": reference.kind,
+            "metadata": {"name": reference.name},
+            "spec": {"launcher": {"direct": {}}},
+        }
 
     async def serve(self) -> None:
         async for _ in self.server(self.ask):
@@ -101,6 +116,23 @@ async def test_a_review_gets_its_answer(site: Site) -> None:
     assert response["allowed"] is False
     assert response["status"]["message"] == "spec.nodes: found 0; spec.image: missing"
     assert [cause["field"] for cause in response["status"]["details"]["causes"]] == ["spec.nodes", "spec.image"]
+
+
+async def test_the_other_path_merges_the_template_of_the_job(site: Site) -> None:
+    job = {
+        "apiVersion": "muster.dev/v1alpha1",
+        "kind": "DistributedTrainingJob",
+        "metadata": {"name": "digits"},
+        "spec": {"templateRef": {"name": "large"}, "command": ["true"]},
+    }
+    async with site.session() as session:
+        request: Any = REVIEW["request"]
+        review = {**REVIEW, "request": {**request, "object": job}}
+        async with session.post(TEMPLATE_PATH, json=review) as answer:
+            response = (await answer.json())["response"]
+    assert site.asked == [("large", "team")]
+    assert response["allowed"] is True
+    assert json.loads(base64.b64decode(response["patch"]))[0]["value"]["launcher"] == {"direct": {}}
 
 
 async def test_what_is_no_review_is_not_judged(site: Site) -> None:

@@ -17,12 +17,14 @@ from typer.testing import CliRunner
 from integration.docs.pages import PAGES, Block, blocks, headings
 from muster.api.config.operator import OperatorConfig, read_config
 from muster.api.document import Document
-from muster.api.validation.validate import validate
 from muster.api.yaml.load import load_documents
 from muster.cli.commands import app
+from muster.cli.job_file import expand_document
 from muster.cli.run.run_training import TOOLKIT
 from muster.importers.kubernetes.kinds.registry import IMPORTERS, RUNTIME_GROUP, RUNTIME_PLURALS
 from muster.importers.kubernetes.manifests import import_manifests, read_kind
+from muster.render.training_template.expand import validate_expanded
+from muster.render.training_template.template import is_template, read_template
 from muster_dev.paths import ROOT
 
 BIN = pathlib.Path(sys.executable).parent
@@ -45,6 +47,9 @@ def test_resources_and_configurations_are_valid(block: Block) -> None:
     if block.text.startswith("# status\n"):
         return
     (document,) = load_documents(block.text, block.page)
+    if is_template(document):
+        assert read_template(document).spec
+        return
     if "kind: HorizontalPodAutoscaler\n" in block.text:
         return  # a test on a cluster applies it
     if "name: argocd-cm\n" in block.text:
@@ -52,15 +57,16 @@ def test_resources_and_configurations_are_valid(block: Block) -> None:
     if read_kind(document)[0] == RUNTIME_GROUP and read_kind(document)[1] in RUNTIME_PLURALS:
         return  # the TrainJob on the same page needs it
     if read_kind(document) in IMPORTERS:
-        assert import_manifests([document], list(runtimes(block.page))).problems == []
+        assert import_manifests([document], list(resources(block.page))).problems == []
     elif block.text.startswith("# config.yaml\n"):
         assert read_config(document) != OperatorConfig()
     else:
-        validate(document)
+        templates = [read_template(each) for each in resources(block.page) if is_template(each)]
+        validate_expanded(expand_document(document, templates))
 
 
-def runtimes(page: str) -> Iterator[Document]:
-    """Yield the documents of a page's resources, among which a TrainJob finds its runtime."""
+def resources(page: str) -> Iterator[Document]:
+    """Yield the documents of a page's resources, among which a job finds its template, and a TrainJob its runtime."""
     for block in blocks(ROOT / page):
         if block.language == "yaml":
             yield from load_documents(block.text, page)

@@ -12,12 +12,13 @@ from aiohttp import web
 
 from fakes.api_client import api_client
 from fakes.api_server import make_failure
-from muster.api.crd import build_crd
+from muster.api.crd import PLURALS, build_crds
 from muster.distribution import get_version
 from support.muster_process import run_muster
 
 SYSTEM = "/namespaces/muster-system"
-CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/distributedtrainingjobs.muster.dev"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+CRD = f"{CRDS}/distributedtrainingjobs.muster.dev"
 DEPLOYMENTS = f"/apis/apps/v1{SYSTEM}/deployments"
 LEASES = f"/apis/coordination.k8s.io/v1{SYSTEM}/leases"
 LEASE = f"{LEASES}/muster"
@@ -97,9 +98,12 @@ def make_installation() -> Installation:
     }
     return Installation(
         {
-            CRD: json.loads(
-                json.dumps(build_crd()).replace('"properties": {}, ', "").replace(', "properties": {}', "")
-            ),
+            **{
+                f"{CRDS}/{plural}.muster.dev": json.loads(
+                    json.dumps(crd).replace('"properties": {}, ', "").replace(', "properties": {}', "")
+                )
+                for plural, crd in zip(PLURALS, build_crds(), strict=True)
+            },
             LEASE: make_lease("2026-11-26T03:00:00Z"),
             WEBHOOK: {"metadata": {"name": "muster-muster-system"}, "webhooks": [webhook]},
             **{path: {"kind": "List", "metadata": {}, "items": items} for path, items in lists.items()},

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from muster.api.crd import build_crd, format_crd_yaml
+from muster.api.crd import PLURALS, build_crd, build_crds, format_crd_yaml
 from muster.api.document import JSON
 from muster.api.validation.all_rules import RULES
 from muster.api.validation.rule import Rule
 from unit.api.api_resources import fields, openapi_schema, part
 
-CHECKED_IN = Path(__file__).parents[3] / "crds" / "muster.dev_distributedtrainingjobs.yaml"
+CHECKED_IN = Path(__file__).parents[3] / "crds"
 
 
 def schemas() -> list[tuple[str, dict[str, JSON]]]:
@@ -29,13 +29,15 @@ def walk(path: str, schema: JSON) -> Iterator[tuple[str, dict[str, JSON]]]:
             yield from walk(f"{path}.{name}", schema[name])
 
 
-def test_the_file_is_current() -> None:
-    assert CHECKED_IN.read_text() == format_crd_yaml(), "run: muster crd > crds/muster.dev_distributedtrainingjobs.yaml"
+@pytest.mark.parametrize("plural", PLURALS)
+def test_the_file_is_current(plural: str) -> None:
+    assert (CHECKED_IN / f"muster.dev_{plural}.yaml").read_text() == format_crd_yaml(plural), "run: make generate"
 
 
-def test_the_text_is_the_object() -> None:
-    assert yaml.safe_load(format_crd_yaml()) == build_crd()
-    assert "&id" not in format_crd_yaml()
+@pytest.mark.parametrize(("plural", "crd"), list(zip(PLURALS, build_crds(), strict=True)))
+def test_the_text_is_the_object(plural: str, crd: JSON) -> None:
+    assert yaml.safe_load(format_crd_yaml(plural)) == crd
+    assert "&id" not in format_crd_yaml(plural)
 
 
 def test_every_field_is_described() -> None:

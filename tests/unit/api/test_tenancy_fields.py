@@ -26,6 +26,7 @@ _WORD = "a word, or a name inside the job"
 _PATH = "a path of the container"
 
 NOT_LISTED: Mapping[str, str] = {
+    "templateRef.name": "muster merges it before the rules of the namespace are applied",
     "image": "pulled with the rights of the job's role, or of its pods",
     "command[]": _OF_THE_RANKS,
     "failurePolicy.rules[].reasons[]": _WORD,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from muster.api.crd import format_crd_yaml
+from muster.api.crd import PLURALS, format_crd_yaml
 from muster.api.document import JSON
 from muster.cli.commands import app
 from unit.api.api_resources import as_text, full_resource, resource, spec
@@ -91,6 +91,17 @@ def test_a_file_without_a_job_is_not_valid(here: Path, text: str) -> None:
     assert "DistributedTrainingJob" in result.stderr
 
 
-def test_the_crd_is_printed_as_it_is() -> None:
+def test_the_crds_are_printed_as_they_are() -> None:
     result = CliRunner().invoke(app, ["crd"])
-    assert (result.exit_code, result.stdout) == (0, format_crd_yaml())
+    assert (result.exit_code, result.stdout) == (0, "---\n".join(map(format_crd_yaml, PLURALS)))
+
+
+def test_one_crd_is_printed() -> None:
+    result = CliRunner().invoke(app, ["crd", "trainingtemplates"])
+    assert (result.exit_code, result.stdout) == (0, format_crd_yaml("trainingtemplates"))
+
+
+def test_an_unknown_crd_is_an_error() -> None:
+    result = CliRunner().invoke(app, ["crd", "jobs"])
+    assert result.exit_code != 0
+    assert "jobs: expected distributedtrainingjobs, trainingtemplates or" in str(result.exception or result.stderr)

@@ -37,7 +37,7 @@ ALL: dict[str, JSON] = {
 USED_HERE = (
     *("backend", "suspend", "nodes", "procsPerNode", "launcher", "command", "env", "hyperparameters", "metrics"),
     *("inputs", "network", "source", "warmStart", "startupTimeoutSeconds", "activeDeadlineSeconds", "failurePolicy"),
-    *("elastic", "totalSteps"),
+    *("elastic", "totalSteps", "templateRef"),
     # the installation of the agent changes nothing where the agent already exists
     "agent",
 )

@@ -28,6 +28,7 @@ ALONE: dict[str, JSON] = {
 REFUSED = {"spares", "elastic"}
 CARRIED_OVER = {
     *(
+        "templateRef",
         "backend",
         "suspend",
         "nodes",

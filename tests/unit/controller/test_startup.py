@@ -43,7 +43,9 @@ async def test_a_cluster_that_does_not_know_jobs_is_waited_for(
     server.mishaps = [lambda _: make_failure(404, "NotFound", "the server could not find the requested resource")] * 3
     async with served(server, tmp_path) as client:
         await check_cluster(client, (), lambda: 0.0)
-    assert [record.getMessage().count("muster crd | kubectl apply -f -") for record in caplog.records] == [1]
+    assert [
+        record.getMessage().count("muster crd | kubectl apply --server-side -f -") for record in caplog.records
+    ] == [1]
 
 
 async def test_an_api_server_that_does_not_answer_is_asked_again(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from muster.api.spec.node_ranges import NodeRanges
 from muster.api.spec.queue import Queue
 from muster.api.spec.sagemaker.spec import SageMaker
 from muster.api.spec.source import Source
+from muster.api.spec.template_ref import TemplateRef
 
 MAX_HYPERPARAMETERS = 100
 MAX_QUANTITIES = 32
@@ -137,6 +138,11 @@ class Network(Model):
 class Spec(Model):
     """The desired state of the job: its command, its code and data, and how it runs."""
 
+    template_ref: TemplateRef | None = Field(
+        default=None,
+        description="The template whose values the job takes where it sets none; by default none. muster merges it "
+        "into the job when the job is created.",
+    )
     backend: BackendName = Field(
         default="Kubernetes",
         description="The platform that runs the job: the Kubernetes cluster, or Amazon SageMaker. `muster run` ignores "

@@ -26,6 +26,7 @@ from muster.api.validation.rules.sagemaker.start import START_RULES
 from muster.api.validation.rules.sagemaker.support import SUPPORT_RULES
 from muster.api.validation.rules.source import SOURCE_RULES
 from muster.api.validation.rules.spares import SPARE_RULES
+from muster.api.validation.rules.template_ref import TEMPLATE_REF_RULES
 
 
 def _check_repeated_names(spec: Spec) -> Iterator[Violation]:
@@ -47,6 +48,7 @@ RULES_AFTER_START: tuple[Rule, ...] = (
         message="each name may occur only once; remove or rename one",
         find_violations=_check_repeated_names,
     ),
+    *TEMPLATE_REF_RULES,
     *LAUNCH_RULES,
     *MPI_RULES,
     *ENVIRONMENT_RULES,

@@ -40,7 +40,7 @@ class Manifest:
 
 def read_manifest(options: ClusterRunOptions) -> Manifest:
     """Read and check the job and its code. Raises `BadInput`."""
-    document, job = read_job_document(options.file)
+    document, job = read_job_document(options.file, options.template_files)
     commands = get_commands(job)
     try:
         commands.check(job, document, None)

@@ -13,6 +13,7 @@ class ClusterRunOptions:
     """`namespace` is None if the user names none; `source` is None for the code of the spec.
 
     `replaces` is whether to delete a job of the same name first, and `detaches` whether to end after the creation.
+    `template_files` have the template that the job names.
     """
 
     file: str
@@ -23,3 +24,4 @@ class ClusterRunOptions:
     shows_logs: bool = True
     ranks: frozenset[int] = frozenset()
     output: TextFormat | None = None
+    template_files: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
-from muster.api.crd import build_crd
+from muster.api.crd import PLURALS, build_crds
 from muster.api.document import JSON
 from muster.api.json_fields import read_mapping, read_mappings, read_string
 from muster.api.names import API_VERSION, GROUP, KIND, PLURAL
@@ -26,20 +26,23 @@ _INSTALL = "install it: docs/install.md"
 
 
 async def check_crd(cluster: Cluster) -> Finding:
-    """Check that the CRD is installed, and that it is the one of this command's version."""
-    crd = await cluster.find(CRDS, None, f"{PLURAL}.{GROUP}")
-    if crd is None:
-        return has_failed(f"{PLURAL}.{GROUP} is not installed", f"{_INSTALL}, or {_UPDATE_CRD}")
+    """Check that the CRDs are installed, and that they are those of this command's version."""
     version = get_version()
-    if _read_schema(crd) == _read_schema(build_crd()):
-        return is_ok(f"{PLURAL}.{GROUP} is the one of muster {version}")
-    crd_version = read_crd_version(crd)
-    if is_newer(crd_version, version):
-        return is_ok(f"{PLURAL}.{GROUP} is of muster {crd_version}, which is newer than this command")
-    return has_failed(
-        f"{PLURAL}.{GROUP} is not the one of muster {version}, which this command is",
-        f"update it by {_UPDATE_CRD} if the operator is of the same version, or install the operator's version here",
-    )
+    for plural, expected in zip(PLURALS, build_crds(), strict=True):
+        crd = await cluster.find(CRDS, None, f"{plural}.{GROUP}")
+        if crd is None:
+            return has_failed(f"{plural}.{GROUP} is not installed", f"{_INSTALL}, or {_UPDATE_CRD}")
+        if _read_schema(crd) == _read_schema(expected):
+            continue
+        crd_version = read_crd_version(crd)
+        if is_newer(crd_version, version):
+            return is_ok(f"{plural}.{GROUP} is of muster {crd_version}, which is newer than this command")
+        return has_failed(
+            f"{plural}.{GROUP} is not the one of muster {version}, which this command is",
+            f"update it by {_UPDATE_CRD} if the operator is of the same version, or install the operator's version "
+            "here",
+        )
+    return is_ok(f"{PLURAL}.{GROUP} and those of its templates are the ones of muster {version}")
 
 
 def _read_schema(crd: Object) -> JSON:

@@ -36,15 +36,18 @@ _MAX_WIDTHS = (40, _LINE_CHARS, 40, 1000)
 _COLUMNS = ("SETTING", "VALUE", "FROM", "WHY")
 
 
-def explain_job(job: Job, node: int, config: OperatorConfig | None = None) -> None:
+def explain_job(
+    job: Job, node: int, config: OperatorConfig | None = None, field_origins: Sequence[Explanation] = ()
+) -> None:
     """Print the settings of a node: as tables on a terminal, else as lines that tools can parse.
 
     For a SageMaker job, print the fields of its request. `config` is None if the operator's configuration is unknown.
+    `field_origins` are printed first.
     """
     if node >= job.spec.max_nodes:
         spares = "; its spares have the same pod as node 0" if job.spec.spares else ""
         raise BadInput(f"--node {node}: the job has the nodes 0 to {job.spec.max_nodes - 1}{spares}")
-    result = get_commands(job).explain(job, node, config)
+    result = [*field_origins, *get_commands(job).explain(job, node, config)]
     console = Console(file=sys.stdout, highlight=False)
     if console.is_terminal:
         console.print(*build_tables(result))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from muster.cli.job_options import File
+from muster.cli.job_options import File, Templates
 
 if TYPE_CHECKING:
     from muster.cli.cluster_run.options import ClusterRunOptions
@@ -66,6 +66,7 @@ _ONLY_HERE = "is for runs on this machine; leave it out with --on cluster"
 def run(
     *,
     file: File,
+    template: Templates = None,
     on: Place = None,
     inputs: LocalInputs = None,
     checkpoint: LocalCheckpoint = None,
@@ -90,8 +91,11 @@ def run(
 
     ranks, text_format = frozenset(rank or ()), read_text_format(output)
     paths = (read_inputs(inputs or ()), checkpoint, folder)
-    here = RunOptions(file, *paths, keep_here, bool(logs or ranks), ranks, text_format)
-    there = ClusterRunOptions(file, namespace, source, replace, detach, logs is not False, ranks, text_format)
+    templates = tuple(template or ())
+    here = RunOptions(file, *paths, keep_here, bool(logs or ranks), ranks, text_format, templates)
+    there = ClusterRunOptions(
+        file, namespace, source, replace, detach, logs is not False, ranks, text_format, templates
+    )
     if on is None:
         raise typer.Exit(_run_here(here, there, is_training_job=local))
     _refuse({"--local": local}, _ONLY_HERE)

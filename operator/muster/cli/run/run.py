@@ -41,7 +41,7 @@ from muster.core.world import compute_world_size
 
 def run_job(options: RunOptions) -> int:
     """Run the job and show it; return the exit code. Raises `BadInput` before it starts a process."""
-    file_job = read_job(options.file)
+    file_job = read_job(options.file, options.template_files)
     # This machine can simulate only nodes that run muster's agent.
     if not file_job.spec.traits.has_collector:
         raise BadInput(f"{options.file}: use --local to run a job of backend {file_job.spec.backend} on this machine")

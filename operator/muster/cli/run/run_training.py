@@ -71,7 +71,7 @@ def run_training(options: RunOptions, source: Path | None) -> int:
 
     Raises `BadInput` before it starts a process. Files for S3 remain in the run's folder.
     """
-    job = _simulate_creation(set_uid(read_job(options.file)))
+    job = _simulate_creation(set_uid(read_job(options.file, options.template_files)))
     if job.spec.backend != "SageMaker":
         raise BadInput("--local works only with backend: SageMaker; run this job without it")
     if source is not None and not source.is_dir():

@@ -15,7 +15,7 @@ from muster.api.document import JSON
 from muster.api.json_fields import read_mapping, read_mappings
 from muster.clients.kubernetes.client import Client
 from muster.objects.kubernetes.errors import ApiError
-from muster.objects.kubernetes.kinds import VALIDATING_WEBHOOKS, Object
+from muster.objects.kubernetes.kinds import Kind, Object
 
 CHECK_SECONDS = 60.0
 """The interval of checks: an upgrade of the chart may restore the original bundle."""
@@ -25,9 +25,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class CaBundleUpdater:
-    """Writes `bundle` (PEM) into all webhooks of the ValidatingWebhookConfiguration `name`, if that exists."""
+    """Writes `bundle` (PEM) into all webhooks of the configuration `name` of a kind, if that exists."""
 
     client: Client
+    kind: Kind
     name: str
     bundle: Callable[[], str]
     _last_problem: str = ""
@@ -49,12 +50,12 @@ class CaBundleUpdater:
 
     async def update_if_changed(self) -> None:
         """Check once, and update the configuration if necessary. Raises `ApiError`."""
-        configuration = await self.client.get(VALIDATING_WEBHOOKS, None, self.name)
+        configuration = await self.client.get(self.kind, None, self.name)
         new_configuration = set_ca_bundle(configuration, self.bundle())
         if new_configuration == configuration:
             return
         try:
-            await self.client.replace(VALIDATING_WEBHOOKS, None, self.name, new_configuration)
+            await self.client.replace(self.kind, None, self.name, new_configuration)
         except ApiError as error:
             # Another client has changed the configuration: the next check reads it again.
             if not error.is_conflict:
@@ -63,7 +64,7 @@ class CaBundleUpdater:
     def _log_once(self, text: str) -> None:
         if text != self._last_problem:
             self._last_problem = text
-            _log.warning("ValidatingWebhookConfiguration %s: the caBundle could not be updated: %s", self.name, text)
+            _log.warning("%s %s: the caBundle could not be updated: %s", self.kind.name, self.name, text)
 
 
 def set_ca_bundle(configuration: Object, bundle: str) -> Object:

@@ -34,10 +34,14 @@ from muster.controller.webhook.review import (
     make_unreviewed_response,
     read_review,
 )
+from muster.controller.webhook.template_merger import TemplateMerger
 from muster.objects.kubernetes.json_parts import MalformedJson
 
 PATH = "/jobs"
 """The path in the ValidatingWebhookConfiguration."""
+
+TEMPLATE_PATH = "/job-templates"
+"""The path in the MutatingWebhookConfiguration."""
 
 MAX_BYTES_IN_FLIGHT = 8 * MAX_REVIEW_BYTES
 MAX_BYTES_PER_ADDRESS = 2 * MAX_REVIEW_BYTES
@@ -72,6 +76,7 @@ class WebhookServer:
 
     listening_socket: socket.socket
     certificate: InitVar[ServingCertificate]
+    merger: TemplateMerger
     cpu_time: WebhookCpuTime = field(default_factory=lambda: WebhookCpuTime(time.monotonic))
     _reserved: dict[str, int] = field(default_factory=dict)
 
@@ -112,9 +117,10 @@ class WebhookServer:
                     body = await request.content.readexactly(size)
             except (TimeoutError, web.RequestPayloadError, asyncio.IncompleteReadError):
                 return web.Response(status=HTTPStatus.REQUEST_TIMEOUT)
-            return await self._review(address, body, handler)
+            return await self._review(address, body, handler if request.path == PATH else None)
 
-    async def _review(self, address: str, body: bytes, handler: AdmissionHandler) -> web.StreamResponse:
+    async def _review(self, address: str, body: bytes, handler: AdmissionHandler | None) -> web.StreamResponse:
+        """Answer a review by kopf's `handler`; None: merge the job's template."""
         started_at = time.thread_time()
         namespace = ""
         try:
@@ -122,7 +128,8 @@ class WebhookServer:
             namespace = review.namespace
             if not self.cpu_time.may_review(namespace):
                 return web.json_response(make_unreviewed_response(review, BUSY_WARNING))
-            return web.json_response(await _call_kopf(review, handler))
+            answer = self.merger.answer(review) if handler is None else _call_kopf(review, handler)
+            return web.json_response(await answer)
         except MalformedJson as problem:
             return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"{problem}\n")
         finally:
@@ -145,7 +152,7 @@ class WebhookServer:
 
 def _find_error_status(request: web.BaseRequest) -> HTTPStatus | None:
     """Return the error that is visible before the body is read, if any."""
-    if request.path != PATH:
+    if request.path not in (PATH, TEMPLATE_PATH):
         return HTTPStatus.NOT_FOUND
     if request.method != "POST":
         return HTTPStatus.METHOD_NOT_ALLOWED

@@ -5,7 +5,15 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from muster.api.document import JSON
-from muster.api.names import GROUP, PLURAL, VERSION
+from muster.api.names import (
+    CLUSTER_TEMPLATE_KIND,
+    CLUSTER_TEMPLATE_PLURAL,
+    GROUP,
+    PLURAL,
+    TEMPLATE_KIND,
+    TEMPLATE_PLURAL,
+    VERSION,
+)
 
 Object = Mapping[str, JSON]
 """An object of the API server."""
@@ -89,10 +97,17 @@ JOBS = Kind(GROUP, VERSION, PLURAL, "DistributedTrainingJob")
 JOB_IDENTITIES = Kind(GROUP, VERSION, PLURAL, "DistributedTrainingJob", ParseOptions(parts=frozenset()))
 """The jobs, of which the API server sends only the metadata."""
 
+TRAINING_TEMPLATES = Kind(GROUP, VERSION, TEMPLATE_PLURAL, TEMPLATE_KIND)
+CLUSTER_TRAINING_TEMPLATES = Kind(GROUP, VERSION, CLUSTER_TEMPLATE_PLURAL, CLUSTER_TEMPLATE_KIND)
+
 CRDS = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition")
+
 VOLCANO_POD_GROUPS = Kind("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
 COSCHEDULING_POD_GROUPS = Kind("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 VALIDATING_WEBHOOKS = Kind(
     "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration"
 )
-"""Like `NODES`, this kind is cluster-scoped."""
+MUTATING_WEBHOOKS = Kind(
+    "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration"
+)
+"""Like `NODES`, these kinds are cluster-scoped."""
