@@ -91,7 +91,7 @@ def find_requeue_time(job: Job, facts: JobFacts, outcome: Outcome, now: float) -
             times += [outcome.startup_deadline, outcome.release_at]
             times.append(None if outcome.last_restart is None else outcome.last_restart.not_before)
             times.append(None if outcome.release is None else outcome.release.until)
-        times += [outcome.active_deadline, find_change_time(facts), outcome.resize_at]
+        times += [outcome.active_deadline, find_change_time(facts), outcome.resize_at, outcome.cause_deadline]
         times.extend(find_unreachable_time(node, facts) for node in facts.all_nodes)
         times.extend(
             find_reason_display_time(rank) for node in facts.nodes for rank in node.ranks if not rank.has_exited

@@ -8,7 +8,7 @@ from muster.api.timestamps import parse_timestamp
 from muster.core.edited_source import find_source
 from muster.core.facts import JobFacts, ProcessState
 from muster.core.failure.ends import list_rank_ends
-from muster.core.failure.failure import Failure, find_failure
+from muster.core.failure.failure import Failure, find_cause_deadline, find_failure
 from muster.core.failure.problems import POD_DELETED
 from muster.core.gang_release import find_next_release_time, find_release
 from muster.core.membership.avoided_nodes import read_avoided_nodes
@@ -172,6 +172,9 @@ def _decide_outcome(job: Job, previous: Status, facts: JobFacts, outcome: Outcom
     # The spec has changed since muster created the pods.
     if outcome.has_started and not previous.is_failing and _has_missed_suspension(job, previous, facts):
         return _suspend(previous, facts, outcome)
+    cause_deadline = None if failure is None else find_cause_deadline(job, facts, failure)
+    if cause_deadline is not None and now < cause_deadline and not previous.is_failing:
+        failure, outcome = None, replace(outcome, cause_deadline=cause_deadline)
     failures = (
         failure,
         find_hang_failure(job, previous, facts, outcome.hang, outcome.attempt),

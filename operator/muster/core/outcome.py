@@ -44,10 +44,11 @@ class Outcome:
 
     `restart` is set for the verdict Restarting. `no_restart_reason` is why no attempt follows a failure.
 
-    `resize_at` is when an elastic job may continue with another number of nodes. `active_since` is when the job was
-    created or last resumed. `startup_deadline` is None after the start. `release` is the gang's latest release before
-    its start, and `release_at` the time of the next release. `final_since` is when the status recorded the end of the
-    job. `expires_at` is when ttlSecondsAfterFinished ends.
+    `cause_deadline` is until when muster waits for the root cause of a failure. `resize_at` is when an elastic job may
+    continue with another number of nodes. `active_since` is when the job was created or last resumed.
+    `startup_deadline` is None after the start. `release` is the gang's latest release before its start, and
+    `release_at` the time of the next release. `final_since` is when the status recorded the end of the job.
+    `expires_at` is when ttlSecondsAfterFinished ends.
     """
 
     verdict: Verdict
@@ -68,6 +69,7 @@ class Outcome:
     active_since: float = 0.0
     active_deadline: float | None = None
     startup_deadline: float | None = None
+    cause_deadline: float | None = None
     resize_at: float | None = None
     release: GangRelease | None = None
     release_at: float | None = None

@@ -22,6 +22,12 @@ A failing rank closes its connections before it exits, and interpreters, CUDA co
 finish. Clock differences are only milliseconds.
 """
 
+CAUSE_SECONDS = 1.0
+"""The ranks are not stopped for this long if all failures are lost connections.
+
+The rank that closed them is probably about to exit. A stop would end it first, and its exit code would be lost.
+"""
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -89,6 +95,23 @@ def find_failure(job: Job, facts: JobFacts, *, has_started: bool) -> Failure | N
     # A rank's process exits after its connections close, so peers may fail first.
     early = tuple(end for end in list_rank_ends(facts) if end.is_success and end.at <= root_cause.at + WINDOW_SECONDS)
     return Failure(at, (root_cause,), early, is_uncertain)
+
+
+def find_cause_deadline(job: Job, facts: JobFacts, failure: Failure) -> float | None:
+    """Return until when the root cause of a failure may still appear (Unix seconds); None if it can't.
+
+    mpirun ends all ranks by itself, so a later stop would show no more.
+    """
+    end = failure.first
+    if is_mpi(job) or end.kind is not EndKind.RANK or failure.early_exits:
+        return None
+    if not (is_secondary(end) and rank_output.mentions_lost_peer(end.lines)):
+        return None
+    # Ranks that were stopped don't show the cause.
+    if any(node.has_end_command for node in facts.nodes):
+        return None
+    may_exit = any(not rank.has_exited for node in facts.nodes if not node.has_ended for rank in node.ranks)
+    return failure.at + CAUSE_SECONDS if may_exit else None
 
 
 def _find_root_cause(facts: JobFacts, ends: tuple[End, ...]) -> End:
