@@ -17,7 +17,7 @@ def main() -> int:
     if sys.version_info < (3, 11):  # noqa: UP036 - report an older Python
         print(describe_old_python(), file=sys.stderr)
         return 2
-    from muster_dev import check, generated_files, image_facts, lock, setup  # noqa: PLC0415 - an older Python can't read them
+    from muster_dev import check, generated_files, image_facts, lock, release, setup  # noqa: PLC0415 - an older Python can't read them
 
     commands = {
         "setup": setup.main,
@@ -25,6 +25,8 @@ def main() -> int:
         "check": check.main,
         "generate": generated_files.main,
         "image-facts": image_facts.main,
+        "check-release": release.check_release,
+        "set-chart-image": release.set_chart_image,
     }
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if name not in commands:
