@@ -44,9 +44,9 @@ def start(command: list[str], variables: Mapping[str, str], directory: Path = RO
     )
 
 
-def finish(process: subprocess.Popen[str]) -> CompletedRun:
+def finish(process: subprocess.Popen[str], seconds: float = RUN_SECONDS) -> CompletedRun:
     try:
-        output, messages = process.communicate(timeout=RUN_SECONDS)
+        output, messages = process.communicate(timeout=seconds)
     finally:
         process.kill()
     return CompletedRun(process.returncode, output, messages)

@@ -1,0 +1,82 @@
+"""The examples of training frameworks run on 2 nodes with 2 ranks each on gloo, as docs/frameworks.md says."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from support.example_runs import BIN, EXAMPLES, ROOT, finish, start
+from support.progress_samples import find_lightning, find_transformers
+
+STEPS = 40
+
+RUN_SECONDS = 600
+"""Each of four ranks imports a framework, which takes minutes on a machine that is busy with other tests."""
+
+
+@dataclass(frozen=True)
+class Framework:
+    """An example, the packages that it needs, and what its status has."""
+
+    name: str
+    find_packages: Callable[[], str]
+    metrics: frozenset[str] = frozenset({"loss"})
+    hyperparameters: dict[str, object] = field(default_factory=lambda: {"steps": STEPS})
+
+
+FRAMEWORKS = (
+    Framework("accelerate", find_transformers),
+    Framework("lightning", find_lightning),
+    Framework(
+        "transformers",
+        find_transformers,
+        metrics=frozenset({"loss", "learning_rate", "train_loss"}),
+        hyperparameters={"max_steps": STEPS},
+    ),
+)
+
+
+def write_job(framework: Framework, folder: Path) -> Path:
+    """Write the example's job with few steps on 2 nodes, and with the packages of its own folder."""
+    example = EXAMPLES / framework.name
+    job = yaml.safe_load((example / "job.yaml").read_text(encoding="utf-8"))
+    spec = job["spec"]
+    spec["nodes"] = 2
+    spec["command"] = [sys.executable, str(example / "train.py")]
+    spec["hyperparameters"] |= framework.hyperparameters
+    if "output_dir" in spec["hyperparameters"]:
+        spec["hyperparameters"]["output_dir"] = str(folder / "model")
+    variables = {"PYTHONPATH": framework.find_packages(), "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"}
+    spec["env"] = [{"name": name, "value": value} for name, value in variables.items()]
+    path = folder / "job.yaml"
+    path.write_text(json.dumps(job), encoding="utf-8")
+    return path
+
+
+def read_logs(folder: Path) -> str:
+    """Return the output of all nodes, with the agents' own lines."""
+    return "".join(path.read_text(encoding="utf-8") for path in sorted((folder / "logs").glob("*.log")))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("framework", FRAMEWORKS, ids=lambda framework: framework.name)
+def test_a_framework_trains_on_all_ranks(framework: Framework, tmp_path: Path) -> None:
+    job = write_job(framework, tmp_path)
+    command = [str(BIN / "muster"), "run", "-f", str(job), "-o", "json", "--logs", "--dir", str(tmp_path / "run")]
+    end = finish(start(command, {}, ROOT), RUN_SECONDS)
+    assert end.exit_code == 0, end.messages
+
+    status: dict[str, Any] = json.loads(end.output)["status"]
+    progress = status["progress"]
+    assert (status["phase"], status["ranks"]["world"]) == ("Succeeded", 4), status["message"]
+    assert (progress["step"], progress["percent"]) == (STEPS, 100)
+    assert framework.metrics <= progress["metrics"].keys()
+    log = read_logs(tmp_path / "run")
+    assert "loss" in log
+    assert "fork server" not in log, "a rank was not forked from the process that has imported torch"
