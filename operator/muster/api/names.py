@@ -61,6 +61,12 @@ MAX_RESTART_REQUEST_CHARS = 64
 SOURCE_ANNOTATION = f"{GROUP}/rerun-source"
 """The annotation with the name of the ConfigMap that contains edited code. The job's next attempts run this code."""
 
+TEMPLATE_ANNOTATION = f"{GROUP}/template"
+"""The annotation with the spec of the job's template, as JSON, as it was when the job was created."""
+
+MAX_TEMPLATE_CHARS = 65536
+"""The maximum length of that annotation. An object's annotations together may have 256 KiB."""
+
 MAX_CONFIG_MAP_NAME_CHARS = 253
 
 TRAINER_CONTAINER = "trainer"

@@ -5,10 +5,12 @@ import contextlib
 import json
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import yaml
 
-from cluster.helm import Helm
+from cluster.helm import CHART, Helm
 from cluster.operator.operator_process import OperatorProcess, Replicas, account, free_port, replicas
 from cluster.shared import Kubectl, Manifest, SharedCluster
 from muster.api.changes import ENDED_MESSAGE
@@ -57,6 +59,14 @@ def configuration(namespace: str, port: int, bundle: str) -> Manifest:
     }
 
 
+def read_match_conditions(webhook: str) -> list[Manifest]:
+    """Return the conditions of a webhook in the chart."""
+    text = (CHART / "templates" / "webhook.yaml").read_text(encoding="utf-8")
+    _, _, rest = text.partition(f"- name: {webhook}\n")
+    conditions: list[Manifest] = yaml.safe_load(rest.partition("matchConditions:\n")[2].partition("  failurePolicy")[0])
+    return conditions
+
+
 def merging(namespace: str, port: int, bundle: str) -> Manifest:
     """Return the chart's configuration of the webhook that merges templates, with a URL."""
     return {
@@ -67,14 +77,9 @@ def merging(namespace: str, port: int, bundle: str) -> Manifest:
             {
                 "name": "templates.muster.dev",
                 "clientConfig": {"url": f"https://{ADDRESS}:{port}/job-templates", "caBundle": bundle},
-                "rules": [{**RULE, "operations": ["CREATE"]}],
+                "rules": [{**RULE, "operations": ["CREATE", "UPDATE"]}],
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-                "matchConditions": [
-                    {
-                        "name": "the-template-is-not-merged",
-                        "expression": "has(object.spec.templateRef) && !has(object.spec.templateRef.generation)",
-                    }
-                ],
+                "matchConditions": read_match_conditions("templates.muster.dev"),
                 "failurePolicy": "Fail",
                 "sideEffects": "None",
                 "timeoutSeconds": 3,
@@ -100,6 +105,10 @@ class Site:
 
     def run(self, *arguments: str, stdin: str | None = None) -> str:
         return self.kubectl(*arguments, f"--namespace={self.namespace}", stdin=stdin)
+
+    def read(self, name: str) -> Any:
+        """Return the spec of a job."""
+        return json.loads(self.run("get", f"dtj/{name}", "--output=json"))["spec"]
 
     def apply(self, manifest: Manifest, *options: str) -> str:
         """Return the API server's refusal; empty if it accepts the job."""
@@ -185,32 +194,51 @@ def job_of(template_name: str, name: str, **spec: object) -> Manifest:
     }
 
 
-def test_a_new_job_gets_the_values_of_its_template_and_keeps_them(asked: Site) -> None:
+def test_a_new_job_gets_the_values_of_its_template(asked: Site) -> None:
     assert asked.apply(template("small", resources={"limits": {"cpu": 1, "memory": "1Gi"}}, warmStart="Off")) == ""
-    mine = job_of("small", "templated", resources={"limits": {"memory": "2Gi"}})
-    assert asked.apply(mine) == ""
+    assert asked.apply(job_of("small", "templated", resources={"limits": {"memory": "2Gi"}})) == ""
 
-    def read() -> Manifest:
-        spec: Manifest = json.loads(asked.run("get", "dtj/templated", "--output=json"))["spec"]
-        return spec
-
-    spec = read()
+    spec = asked.read("templated")
     assert spec["launcher"] == {"direct": {}}
     assert spec["resources"] == {"limits": {"cpu": 1, "memory": "2Gi"}}
     assert spec["warmStart"] == "Off"
     assert spec["templateRef"] == {"kind": "TrainingTemplate", "name": "small", "generation": 1}
-    # A GitOps tool applies the same file again, and the template changes.
-    assert asked.apply(template("small", image="b")) == ""
-    assert asked.apply(mine) == ""
-    assert read() == spec
 
 
-def test_a_job_applied_by_the_server_keeps_the_values_of_its_template(asked: Site) -> None:
-    assert asked.apply(template("served", warmStart="Off")) == ""
-    for _ in range(2):
-        assert asked.apply(job_of("served", "by-server"), "--server-side", "--field-manager=gitops") == ""
-        spec = json.loads(asked.run("get", "dtj/by-server", "--output=json"))["spec"]
-        assert (spec["image"], spec["warmStart"]) == ("a", "Off")
+SETTINGS: Manifest = {
+    "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "1"}],
+    "metrics": [{"name": "loss", "regex": "loss=(.*)"}],
+    "template": {"spec": {"tolerations": [{"key": "a", "operator": "Exists"}]}},
+    "warmStart": "Off",
+    "cleanPodPolicy": "All",
+}
+OWN: Manifest = {
+    "env": [{"name": "B", "value": "2"}, {"name": "C", "value": "3"}],
+    "metrics": [{"name": "speed", "regex": "speed=(.*)"}],
+    "template": {"spec": {"tolerations": [{"key": "b", "operator": "Exists"}]}},
+    "warmStart": "Auto",
+    "cleanPodPolicy": "Running",
+}
+
+
+@pytest.mark.parametrize("is_suspended", [True, False])
+@pytest.mark.parametrize("options", [(), ("--server-side", "--field-manager=gitops")], ids=["client", "server"])
+def test_a_file_that_is_applied_again_changes_nothing(
+    asked: Site, options: tuple[str, ...], *, is_suspended: bool
+) -> None:
+    name = f"again-{len(options)}-{'held' if is_suspended else 'runs'}"
+    assert asked.apply(template(name, **SETTINGS)) == ""
+    mine = job_of(name, name, suspend=is_suspended, **OWN)
+    assert asked.apply(mine, *options) == ""
+    spec = asked.read(name)
+    assert [each["name"] for each in spec["env"]] == ["A", "B", "C"]
+    assert len(spec["template"]["spec"]["tolerations"]) == 2
+    assert (spec["warmStart"], spec["cleanPodPolicy"]) == ("Off", "All")
+    # The template changes, and a GitOps tool applies the file again.
+    assert asked.apply(template(name, image="b")) == ""
+    assert asked.apply(mine, *options) == ""
+    assert asked.read(name) == spec
+    asked.run("delete", f"dtj/{name}", "--wait=false")
 
 
 def test_the_problems_of_templates_are_those_of_the_job(asked: Site) -> None:

@@ -54,7 +54,7 @@ def test_render_prints_the_merged_job(arguments: tuple[str, ...]) -> None:
     assert code == 0
     spec = next(yaml.safe_load_all(printed))["spec"]
     assert spec["image"] == "python:3.12-slim"
-    assert spec["templateRef"] == {"kind": "ClusterTrainingTemplate", "name": "cpu", "generation": 0}
+    assert "templateRef" not in spec
     assert [variable["name"] for variable in spec["env"]] == ["OMP_NUM_THREADS", "LEVEL"]
 
 

@@ -25,8 +25,8 @@ class TemplateRef(Model):
     )
     generation: int | None = Field(
         default=None,
-        description="muster sets it when it merges the template into a new job: the template's metadata.generation, "
-        "or 0 for a template from a file. A later change of the template does not change the job.",
+        description="muster sets it when it merges the template into a new job: the template's metadata.generation. "
+        "A later change of the template does not change the job.",
         ge=0,
         le=MAX_GENERATION,
     )

@@ -92,6 +92,8 @@ def _check_file(
             yield ValidationResult(document.source, is_skipped=True, text=note), 0
         except InvalidResource as error:
             yield _make_invalid(document, error), _INVALID
+            # Jobs of this file may name the invalid template.
+            return
     others = [document for document in documents if not is_template(document)]
     if not any(is_job(document) for document in others) and len(documents) != 1:
         if not own_templates:

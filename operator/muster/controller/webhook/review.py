@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from muster.api.document import JSON
 from muster.api.field_problems import FieldProblem
-from muster.api.names import GROUP, KIND
+from muster.api.names import GROUP, KIND, MAX_TEMPLATE_CHARS, TEMPLATE_ANNOTATION
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
 from muster.core.admission import JobChange, validate_change
@@ -37,6 +37,7 @@ _JOB_PARSE_OPTIONS = ParseOptions(
     metadata=frozenset({"name", "namespace"}),
     parts=frozenset({"apiVersion", "kind", "spec", "status"}),
     max_bytes={"spec": MAX_SPEC_TEXT_BYTES, "status": MAX_STATUS_TEXT_BYTES},
+    annotations={TEMPLATE_ANNOTATION: MAX_TEMPLATE_CHARS},
 )
 """The parts of a job that the webhook decodes. The API server has validated all other metadata."""
 

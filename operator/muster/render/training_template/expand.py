@@ -1,16 +1,16 @@
 """Make a job's document complete with its template, and name the template in problems of its values."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pydantic import ValidationError
 
-from muster.api.document import JSON, Document, FieldPath, format_path
+from muster.api.document import JSON, Document, FieldPath, format_path, quote
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.json_fields import read_mapping
 from muster.api.spec.job import Job
 from muster.api.spec.template_ref import TemplateRef
-from muster.api.validation.messages import describe_value
 from muster.api.validation.validate import validate
 from muster.render.training_template.merge import Origin, merge_specs
 from muster.render.training_template.template import TEMPLATE_KINDS, TrainingTemplate
@@ -48,19 +48,20 @@ def read_reference(reference: JSON) -> TemplateRef:
     try:
         return TemplateRef.model_validate(reference, by_alias=True, by_name=False)
     except ValidationError:
-        message = (
-            f"found {describe_value(reference)}; expected are the fields name and kind: {' or '.join(TEMPLATE_KINDS)}"
-        )
+        found = json.dumps(reference, ensure_ascii=False)
+        message = f"found {quote(found)}; expected are the fields name and kind: {' or '.join(TEMPLATE_KINDS)}"
         raise InvalidResource((FieldProblem(f"spec.{REFERENCE}", message),)) from None
 
 
 def expand(document: Document, template: TrainingTemplate) -> ExpandedJob:
-    """Return the job of `document` with the template's values. The document may still be invalid."""
+    """Return the job of `document` with the template's values and without the reference to it.
+
+    The document may still be invalid.
+    """
     value = read_mapping(document.value)
     spec = read_mapping(value.get("spec"))
     merged = merge_specs(template.spec, {name: item for name, item in spec.items() if name != REFERENCE})
-    reference: JSON = {"kind": template.kind, "name": template.name, "generation": template.generation}
-    expanded: JSON = {**value, "spec": {REFERENCE: reference, **merged.spec}}
+    expanded: JSON = {**value, "spec": dict(merged.spec)}
     lines = {_shift(path, merged.origins): line for path, line in document.lines.items()}
     return ExpandedJob(replace(document, value=expanded, lines=lines), template, merged.origins)
 

@@ -1,14 +1,24 @@
 """Read a TrainingTemplate or a ClusterTrainingTemplate from a document."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muster.api.document import JSON, Document, quote
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.json_fields import read_mapping
-from muster.api.names import API_VERSION, CLUSTER_TEMPLATE_KIND, KIND, TEMPLATE_KIND
+from muster.api.names import (
+    API_VERSION,
+    CLUSTER_TEMPLATE_KIND,
+    KIND,
+    MAX_NAMESPACE_CHARS,
+    NAMESPACE_PATTERN,
+    TEMPLATE_KIND,
+)
 from muster.api.spec.template_ref import TemplateKind
 from muster.api.template_crds import OWN_FIELDS
+from muster.api.validation.rules.pods.field_rules import POD_FIELD_RULES
+from muster.api.validation.rules.pods.template import TEMPLATE_RULES
 from muster.api.validation.validate import validate
 
 TEMPLATE_KINDS: tuple[TemplateKind, ...] = (TEMPLATE_KIND, CLUSTER_TEMPLATE_KIND)
@@ -42,7 +52,7 @@ def read_template(document: Document) -> TrainingTemplate:
     """Return the document's template. Raises `InvalidResource` with its problems.
 
     The rules that compare several fields apply to the job into which the template is merged, because a template has
-    only some of its fields.
+    only some of its fields. Those of the partial pod concern only that field.
     """
     value = read_mapping(document.value)
     problems = [*_find_identity_problems(value), *_find_own_fields(read_mapping(value.get("spec")))]
@@ -68,8 +78,12 @@ def _find_identity_problems(value: Mapping[str, JSON]) -> list[FieldProblem]:
         problems.append(FieldProblem("kind", f"{' or '.join(TEMPLATE_KINDS)} is expected"))
     if value.get("apiVersion") != API_VERSION:
         problems.append(FieldProblem("apiVersion", f"{API_VERSION} is expected"))
-    if not isinstance(read_mapping(value.get("metadata")).get("name"), str):
+    name = read_mapping(value.get("metadata")).get("name")
+    if not isinstance(name, str):
         problems.append(FieldProblem("metadata.name", "missing, and required"))
+    elif len(name) > MAX_NAMESPACE_CHARS or not re.fullmatch(NAMESPACE_PATTERN, name):
+        message = f"found {quote(name)}; at most {MAX_NAMESPACE_CHARS} small letters, digits and dashes are allowed"
+        problems.append(FieldProblem("metadata.name", message))
     unknown = (name for name in value if name not in ("apiVersion", "kind", "metadata", "spec"))
     problems += [FieldProblem(quote(name), "unknown field; remove it") for name in unknown]
     return problems
@@ -92,4 +106,4 @@ def _validate_spec(document: Document, spec: Mapping[str, JSON]) -> None:
         "metadata": {"name": _VALIDATED_NAME},
         "spec": {**_REQUIRED_FIELDS, **spec},
     }
-    validate(Document(job, document.source, document.lines), rules=())
+    validate(Document(job, document.source, document.lines), rules=(*TEMPLATE_RULES, *POD_FIELD_RULES))

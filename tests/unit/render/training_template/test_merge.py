@@ -94,6 +94,17 @@ VALUES = st.fixed_dictionaries(
         "backend": st.sampled_from(["Kubernetes", "SageMaker"]),
         "hyperparameters": st.dictionaries(st.sampled_from("ab"), st.integers(0, 2)),
         "env": st.lists(st.sampled_from("ABC"), unique=True).map(lambda names: [{"name": name} for name in names]),
+        "template": st.fixed_dictionaries(
+            {},
+            optional={
+                "tolerations": st.lists(st.sampled_from("ab"), unique=True).map(
+                    lambda keys: [{"key": key, "operator": "Exists"} for key in keys]
+                ),
+                "volumes": st.lists(st.sampled_from("ab"), unique=True).map(
+                    lambda names: [{"name": name, "emptyDir": {}} for name in names]
+                ),
+            },
+        ).map(lambda spec: {"spec": spec}),
         "network": st.fixed_dictionaries({}, optional={"interface": st.sampled_from(["Auto", "eth0"])}),
     },
 )
@@ -105,3 +116,10 @@ def test_a_merged_job_does_not_change_by_the_same_template_again(template: Spec,
     assert merge_specs(template, merged).spec == merged
     assert merge_specs({}, job).spec == job
     assert merge_specs(template, {}).spec == template
+
+
+@given(VALUES, VALUES)
+def test_a_file_that_replaces_some_fields_of_its_merged_job_changes_nothing(template: Spec, job: Spec) -> None:
+    # As kubectl does: fields of the file replace those of the stored job.
+    merged = dict(merge_specs(template, job).spec)
+    assert merge_specs(template, {**merged, **job}).spec == merged

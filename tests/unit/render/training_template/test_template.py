@@ -38,6 +38,11 @@ def test_a_template_may_leave_the_command_to_the_job() -> None:
         (document({}, apiVersion="v1"), "apiVersion: muster.dev/v1alpha1 is expected"),
         (document({}, kind="Template"), "kind: TrainingTemplate or ClusterTrainingTemplate is expected"),
         (document({}, status={}), "unknown field; remove it"),
+        (document({}, metadata={"name": "Bad Name!"}), 'metadata.name: found "Bad Name!"'),
+        (
+            document({"template": {"spec": {"containers": [{"name": "traner"}]}}}),
+            "spec.template.spec.containers[0].name",
+        ),
     ],
 )
 def test_the_problems_name_the_field(invalid: Document, expected: str) -> None:
