@@ -8,7 +8,13 @@ AT_LENGTH = "MUSTER_TEST_AT_LENGTH"
 SHARE = 3
 """`make test` tries one example of so many."""
 
+CI = "CI"
+CI_SHARE = 2
+"""CI has limited time: its `make test-long` tries one example of so many. Each run tries other examples."""
+
 
 def choose_example_count(at_length: int) -> int:
-    """Return the number of examples of a search that tries this many in `make test-long`."""
-    return at_length if os.environ.get(AT_LENGTH) else at_length // SHARE
+    """Return the number of examples of a search that tries this many in a developer's `make test-long`."""
+    if not os.environ.get(AT_LENGTH):
+        return at_length // SHARE
+    return at_length // CI_SHARE if os.environ.get(CI) else at_length

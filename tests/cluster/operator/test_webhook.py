@@ -205,6 +205,18 @@ def test_a_new_job_gets_the_values_of_its_template(asked: Site) -> None:
     assert spec["templateRef"] == {"kind": "TrainingTemplate", "name": "small", "generation": 1}
 
 
+def test_a_template_of_the_cluster_is_for_jobs_of_all_namespaces(asked: Site) -> None:
+    name = asked.namespace
+    shared = {**template(name), "kind": "ClusterTrainingTemplate"}
+    assert asked.apply(shared) == ""
+    try:
+        reference = {"kind": "ClusterTrainingTemplate", "name": name}
+        assert asked.apply(job_of(name, "of-the-cluster", templateRef=reference)) == ""
+        assert asked.read("of-the-cluster")["image"] == "a"
+    finally:
+        asked.run("delete", "clustertrainingtemplate", name)
+
+
 SETTINGS: Manifest = {
     "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "1"}],
     "metrics": [{"name": "loss", "regex": "loss=(.*)"}],
