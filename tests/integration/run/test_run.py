@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from integration.run.muster_run import MUSTER, OUT, run, sh, start, start_on_terminal, write_job
+from muster.cli.commands import app
 from muster.cli.main import main
 from muster.cli.run.local_job import SCRATCH
 
@@ -23,6 +24,10 @@ Refused = Callable[..., str]
 @pytest.fixture
 def refused(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
     """What `muster run -f JOB OPTIONS` prints before it exits with 2. It starts nothing, so that it runs here."""
+
+    # `main` keeps only the command that it runs, and other tests run others.
+    monkeypatch.setattr(app, "registered_commands", app.registered_commands)
+    monkeypatch.setattr(app, "registered_groups", app.registered_groups)
 
     def run_here(job: pathlib.Path, *options: str) -> str:
         folder = tmp_path / "refused"
@@ -148,7 +153,7 @@ def test_bad_options_are_exit_code_2(refused: Refused, tmp_path: pathlib.Path) -
         (("--rank", "4"), "--rank 4: the job has ranks 0 to 3"),
         (("--input", "train"), "--input train: expected NAME=DIR"),
         (("--input", "train=/"), "the job has no input 'train'; it has none"),
-        (("-o", "xml"), "-o xml: expected yaml or json"),
+        (("-o", "xml"), "-o xml: expected json, yaml or wide"),
     ):
         assert expected in refused(job, *options)
     assert "gone.yaml: No such file or directory" in refused(tmp_path / "gone.yaml")
