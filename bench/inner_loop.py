@@ -8,7 +8,7 @@ bring each edit of its script to the ranks, in turn, so that other work on the m
 
 - `run`: `muster run --on cluster --source FOLDER --replace`, which deletes the job of the last edit;
 - `rerun`: `muster rerun --source FOLDER`, while that job runs;
-- `by_hand`: `kubectl delete` of an Indexed Job and its ConfigMap until the pods are gone, `kubectl create configmap`,
+- `by_hand`: `kubectl delete` of an Indexed Job and its ConfigMap until no pod is left, `kubectl create configmap`,
   and `kubectl apply` of the Indexed Job with torchrun.
 
 The time begins after the file was written, just before the first command, and ends when the last rank has made its

@@ -31,8 +31,8 @@ MAX_PROBLEMS = 20
 """Maximum number of problems in one error, because building a message takes longer than finding a problem."""
 
 _TOP_LEVEL_FIELDS = ("apiVersion", "kind", "metadata", "spec", "status")
-_PLACEHOLDERS: Mapping[str, JSON] = {"launcher": {"perNode": {}}, "command": ["placeholder"]}
-"""Values that replace invalid required fields, so that muster can check the rules about the other fields."""
+PLACEHOLDERS: Mapping[str, JSON] = {"launcher": {"perNode": {}}, "command": ["placeholder"]}
+"""Values for required fields that are invalid, or that a template leaves to the job: muster can check the others."""
 
 _FIELDS_WITH_ENTRIES = ("env", "metrics", "inputs", "hyperparameters", "nodeOverrides")
 """Fields whose valid entries muster checks even if other entries are invalid."""
@@ -209,7 +209,7 @@ def _remove_invalid(
         if len(path) == len(("spec", "field")) or path[1] not in _FIELDS_WITH_ENTRIES
     }
     entries = {path[1:3] for path in invalid_paths}
-    valid_fields: dict[str, JSON] = {key: item for key, item in _PLACEHOLDERS.items() if key in fields}
+    valid_fields: dict[str, JSON] = {key: item for key, item in PLACEHOLDERS.items() if key in fields}
     positions: dict[str, list[int]] = {}
     for key, item in value.items():
         if key in fields:

@@ -40,7 +40,7 @@ def is_merged_copy(job: Object) -> bool:
 def find_kept_template(job: Object, old_job: Object) -> TrainingTemplate | None:
     """Return the template that the stored job keeps, for a change of it; None if it keeps none.
 
-    Raises `InvalidResource` for another reference: the job's values can't be told from those of its old template.
+    Raises `InvalidResource` for another reference: the stored spec does not show which values the old template gave.
     """
     old_reference, spec = get_reference(old_job), _read_annotation(old_job)
     if old_reference is None or spec is None:

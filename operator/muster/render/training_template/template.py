@@ -19,12 +19,9 @@ from muster.api.spec.template_ref import TemplateKind
 from muster.api.template_crds import OWN_FIELDS
 from muster.api.validation.rules.pods.field_rules import POD_FIELD_RULES
 from muster.api.validation.rules.pods.template import TEMPLATE_RULES
-from muster.api.validation.validate import validate
+from muster.api.validation.validate import PLACEHOLDERS, validate
 
 TEMPLATE_KINDS: tuple[TemplateKind, ...] = (TEMPLATE_KIND, CLUSTER_TEMPLATE_KIND)
-
-_REQUIRED_FIELDS: Mapping[str, JSON] = {"launcher": {"perNode": {}}, "command": ["placeholder"]}
-"""Values for required fields of a job that a template may leave to the job."""
 
 _VALIDATED_NAME = "template"
 
@@ -100,10 +97,11 @@ def _add_line(document: Document, problem: FieldProblem) -> FieldProblem:
 
 def _validate_spec(document: Document, spec: Mapping[str, JSON]) -> None:
     """Check the types and limits of the fields. Raises `InvalidResource`."""
+    # A template may leave the required fields to the job.
     job: JSON = {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "metadata": {"name": _VALIDATED_NAME},
-        "spec": {**_REQUIRED_FIELDS, **spec},
+        "spec": {**PLACEHOLDERS, **spec},
     }
     validate(Document(job, document.source, document.lines), rules=(*TEMPLATE_RULES, *POD_FIELD_RULES))
