@@ -88,7 +88,7 @@ def _say(text: str) -> None:
 
 def _pytest(part: Part, file: Path, arguments: Sequence[str]) -> Ran:
     marked = ["-m", part.marked] if part.marked else []
-    options = ["-rs", "-p", "outcomes", f"--outcomes={file}"]
+    options = ["-rs", "-p", "time_limit", "-p", "outcomes", f"--outcomes={file}"]
     command = [sys.executable, "-m", "pytest", *options, *map(str, part.folders), *marked, *arguments]
     code = subprocess.run(command, check=False, env={**os.environ, "PYTHONPATH": str(TESTS)}).returncode
     return Ran(code, outcomes.read(file))

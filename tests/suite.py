@@ -20,10 +20,14 @@ from support.searches import AT_LENGTH
 SHORT = Part(marked="not long", beside=3)
 """Most tests wait for processes, so more tests than processors run at a time."""
 
-LONG = (Part(marked="(long or hypothesis) and not alone", beside=2), Part(marked="long and alone"))
-"""Also all searches, with more examples than `make test` tries. These use a processor all the time."""
+SEARCHES = Part(marked="hypothesis and not long", beside=2)
+"""All searches, with more examples than `make test` tries. These use a processor all the time."""
+
+LONG = (Part(marked="long and not alone", beside=2), Part(marked="long and alone"))
 
 GPU = Part(marked="gpu")
+
+CI = "CI"
 
 PROBLEM_LINES = 4
 
@@ -51,9 +55,19 @@ def run_short(arguments: Sequence[str]) -> list[Problem]:
     return run(SHORT, arguments)
 
 
-def run_long(arguments: Sequence[str]) -> list[Problem]:
-    """Run the tests that take minutes, and all searches at length."""
+def run_searches(arguments: Sequence[str]) -> list[Problem]:
+    """Run all searches at length, but not in CI.
+
+    CI has limited time, and each of its runs tries other examples in `make test`.
+    """
+    if os.environ.get(CI):
+        return []
     os.environ[AT_LENGTH] = "yes"
+    return run(SEARCHES, arguments)
+
+
+def run_long(arguments: Sequence[str]) -> list[Problem]:
+    """Run the tests that take minutes."""
     return [problem for part in LONG for problem in run(part, arguments)]
 
 
@@ -86,7 +100,8 @@ def build_cluster() -> list[Problem]:
 STEPS: Mapping[str, Sequence[Callable[[Sequence[str]], list[Problem]]]] = {
     "test": (run_checks, run_short),
     "test-cluster": (run_cluster,),
-    "test-long": (run_long, run_cluster_long),
+    # If a run's time is limited (time_limit.py), the tests on a real cluster come first.
+    "test-long": (run_cluster_long, run_long, run_searches),
     "test-gpu": (run_gpu,),
 }
 

@@ -28,8 +28,9 @@ def test_it_has_rights_in_its_namespaces_only(installed_operator: Installation) 
     listed = json.loads(installed_operator.kubectl("get", RIGHTS, "--all-namespaces", "--output=json"))
     all_of_them = rights.grants(listed["items"], f"{installed_operator.system}:muster")
     own = (f"muster-{installed_operator.system}",)
-    # The configuration of a webhook is cluster-scoped, and so are the nodes, whose taints this installation reads.
+    # The webhook's configurations are cluster-scoped, and so are the nodes, whose taints this installation reads.
     granted = {grant for grant in all_of_them if grant.names != own and grant.resource != "nodes"}
-    assert {grant.resource for grant in all_of_them - granted} == {"validatingwebhookconfigurations", "nodes"}
+    webhooks = {"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
+    assert {grant.resource for grant in all_of_them - granted} == {*webhooks, "nodes"}
     assert {grant.verb for grant in all_of_them if grant.resource == "nodes"} == {"list", "watch"}
     assert {grant.namespace for grant in granted} == {installed_operator.system, installed_operator.namespace}

@@ -15,11 +15,16 @@ from support.agent_world import JOB, AgentWorld, make_facts, terminate
 PYTHON = sys.executable
 GRACE_SECONDS = 20.0
 
+# The ranks begin together, as with a collective: a fast rank whose node starts seconds before the other would be
+# thousands of calls ahead, more than the other makes in the grace period.
 SAVING = """
-import json, os, signal, sys, time
+import glob, json, os, signal, sys, time
 import muster_worker
 rank = int(os.environ["RANK"])
 signal.signal(15, lambda *_: print("SIGTERM", flush=True))
+open(f"begun-{rank}", "w").close()
+while len(glob.glob("begun-*")) < int(os.environ["WORLD_SIZE"]):
+    time.sleep(0.01)
 step = 0
 while True:
     step += 1
@@ -82,8 +87,8 @@ def test_all_nodes_stop_at_the_same_call(world: AgentWorld, launcher: str) -> No
     assert not list(world.folder.glob("saved-*"))
     stop_call = decide(world, reports)
     ended = [world.wait_ended(node) for node in range(2)]
-    assert saved_steps(world, 4) == [stop_call] * 4
     assert [(rank.exit_code, rank.stopped) for report in ended for rank in report.ranks] == [(0, True)] * 4
+    assert saved_steps(world, 4) == [stop_call] * 4
     assert "SIGTERM" not in world.log(0) + world.log(1)
     assert f"the ranks stop at call {stop_call} of muster_worker.stopping()" in world.log(0)
     assert world.leave() != 0

@@ -1,5 +1,6 @@
 """Failures are listed at the end of a run, flaky ones separately."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from outcomes import Outcome
 from problems import PROBLEMS_FILE, Problem, close
 from side_by_side import Part, Ran, run, sorted_out
+from time_limit import DEADLINE, TIME_IS_UP
 
 TESTS = """
 import pytest
@@ -40,6 +42,20 @@ def test_a_run_finds_each_failure_with_its_error(tmp_path: Path) -> None:
     ]
     assert found[0].error[0] == "AssertionError: sums"
     assert found[1].error == ("ValueError: the cause", "RuntimeError: what came of it")
+
+
+def test_after_the_deadline_tests_are_listed_and_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --disable-plugin-autoload")
+    file, listed = tmp_path / "test_some.py", tmp_path / "listed"
+    file.write_text(TESTS)
+    monkeypatch.setenv(PROBLEMS_FILE, str(listed))
+    monkeypatch.setenv(DEADLINE, str(time.time() - 1))
+    assert run(Part((file,)), [f"--rootdir={tmp_path}"]) == []
+    names = ("test_good", "test_broken", "test_without_its_fixture")
+    assert listed.read_text().splitlines() == [
+        *(f"NOT RUN test_some.py::{name}" for name in names),
+        f"3 NOT RUN: {TIME_IS_UP}",
+    ]
 
 
 def test_a_run_that_ends_before_its_tests_is_a_problem(tmp_path: Path) -> None:
