@@ -54,7 +54,7 @@ def convert_instances(arguments: Arguments) -> dict[str, JSON]:
     set_field(fields, "volumeKmsKey", arguments.take_text("volume_kms_key"))
     set_field(fields, "keepAliveSeconds", arguments.take_integer("keep_alive_period_in_seconds"))
     set_field(fields, "trainingPlanArn", arguments.take_text("training_plan"))
-    set_field(fields, "placement", convert_placement(arguments))
+    set_field(fields, "placement", _convert_placement(arguments))
     return fields
 
 
@@ -138,7 +138,7 @@ def _convert_group(arguments: Arguments, value: Value) -> list[dict[str, JSON]]:
     return [group]
 
 
-def convert_placement(arguments: Arguments) -> JSON:
+def _convert_placement(arguments: Arguments) -> JSON:
     """Convert the placement of the instances on UltraServers."""
     name = "instance_placement_config"
     values = arguments.take_dictionary(name)

@@ -43,6 +43,8 @@ _CONFIG_FIELDS = {
     "RemoteDebugConfig": ("enable_remote_debug",),
     "SessionChainingConfig": ("enable_session_tag_chaining",),
     "InstanceGroup": ("instance_type", "instance_count", "instance_group_name"),
+    "InstancePlacementConfig": ("enable_multiple_jobs", "placement_specifications"),
+    "PlacementSpecification": ("instance_count", "ultra_server_id"),
     "TensorBoardOutputConfig": ("s3_output_path", "local_path"),
     "CheckpointConfig": ("s3_uri", "local_path"),
     "HubAccessConfig": ("hub_content_arn",),
@@ -59,7 +61,7 @@ _CONFIG_FIELDS = {
     "MetricDefinition": ("name", "regex"),
     "DatasetSource": ("dataset_arn",),
 }  # fmt: skip
-"""The configuration classes and their fields (sagemaker.core.training.configs, SDK 3.27.0)."""
+"""The configuration classes and their fields (sagemaker.core.training.configs and shapes, SDK 3.27.0)."""
 
 _DISTRIBUTED_FIELDS = {
     "Torchrun": ("process_count_per_node", "smp"),

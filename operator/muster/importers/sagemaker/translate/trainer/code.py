@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from muster.api.document import JSON
 from muster.importers.sagemaker.translate.arguments import Arguments, read_object
 from muster.importers.sagemaker.translate.entry_point import SERVICE_COMMAND, LocalCode
+from muster.importers.sagemaker.translate.hyperparameters import Encoding
 from muster.importers.sagemaker.translate.recording import SdkObject
 
 _IGNORE_PATTERNS = (".env", ".git", "__pycache__", ".DS_Store", ".cache", ".ipynb_checkpoints")
@@ -28,13 +29,16 @@ _SMP_FIELDS = (
 
 @dataclass(frozen=True)
 class StartSettings:
-    """How the ranks start. `takes_arguments` is whether muster appends the hyperparameters to the command."""
+    """How the ranks start. `encoding` is muster's encoding of hyperparameters for this start.
+
+    If it is None, the command gets no hyperparameters as arguments.
+    """
 
     launcher: JSON
     command: tuple[str, ...]
     code: Mapping[str, JSON] | LocalCode | None
     procs_per_node: int | None = None
-    takes_arguments: bool = True
+    encoding: Encoding | None = "Bare"
     sagemaker_fields: Mapping[str, JSON] = field(default_factory=dict)
     raw_hyperparameters: Mapping[str, JSON] = field(default_factory=dict)
 
@@ -43,7 +47,7 @@ def convert_start(arguments: Arguments) -> StartSettings:
     """Convert the trainer's source and distribution."""
     source = arguments.take_object("source_code", "SourceCode")
     if source is None:
-        return StartSettings({"perNode": {}}, (SERVICE_COMMAND,), None)
+        return StartSettings({"perNode": {}}, (SERVICE_COMMAND,), None, encoding="Str")
     folder, script = source.take_text("source_dir"), source.take_text("entry_script")
     command, command_arguments = source.take_text("command"), source.take_list("args")
     requirements = source.take_text("requirements")
@@ -58,10 +62,10 @@ def convert_start(arguments: Arguments) -> StartSettings:
     sagemaker_fields: dict[str, JSON] = {"start": "Channels"}
     if command is not None:
         line = " ".join([*command.split(), *(shlex.quote(str(argument)) for argument in command_arguments)])
-        # The SDK ignores a distribution if there is a command (_prepare_train_script).
-        return StartSettings(
-            {"perNode": {}}, ("/bin/bash", "-c", line), code, takes_arguments=False, sagemaker_fields=sagemaker_fields
+        start = StartSettings(
+            {"perNode": {}}, ("/bin/bash", "-c", line), code, encoding=None, sagemaker_fields=sagemaker_fields
         )
+        return start if script is None else _convert_ignored_distribution(arguments, start)
     if script is None:
         source.problems.add(source.describe_argument("entry_script"), "entry_script or command is required")
         return StartSettings({"perNode": {}}, ("python",), code, sagemaker_fields=sagemaker_fields)
@@ -69,6 +73,15 @@ def convert_start(arguments: Arguments) -> StartSettings:
     return _convert_distribution(
         arguments, StartSettings({"perNode": {}}, script_command, code, sagemaker_fields=sagemaker_fields)
     )
+
+
+def _convert_ignored_distribution(arguments: Arguments, start: StartSettings) -> StartSettings:
+    """Convert the distribution beside a command: the SDK sends its hyperparameters and starts only the command."""
+    converted = _convert_distribution(arguments, start)
+    if converted is not start:
+        location = arguments.describe_argument("distributed")
+        arguments.problems.warn(location, "the SDK ignores it beside SourceCode(command=...), so muster skips it")
+    return replace(start, raw_hyperparameters=converted.raw_hyperparameters)
 
 
 def _convert_distribution(arguments: Arguments, start: StartSettings) -> StartSettings:

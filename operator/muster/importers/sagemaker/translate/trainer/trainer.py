@@ -29,6 +29,9 @@ from muster.importers.sagemaker.translate.translation import AccountOptions, Tra
 
 _COMPRESSION = {"GZIP": "Gzip", "NONE": "None", None: "Gzip"}
 _ENABLED: dict[bool | None, str | None] = {True: "Enabled", False: "Disabled", None: None}
+_CHECKPOINT_PATH = "/opt/ml/checkpoints"
+"""The SDK's default of CheckpointConfig.local_path."""
+
 _REPOSITORY = re.compile(r"^(?:.*/)?(?P<name>[^:/@]+)")
 
 
@@ -64,7 +67,7 @@ def translate_trainer(run: TrainerRun, account: AccountOptions, problems: Proble
             **convert_instances(compute),
             **convert_limits(arguments, compute),
             **convert_network(arguments),
-            **_convert_switches(arguments),
+            **_convert_switches(arguments, f"{bucket}/{base}"),
         }
     )
     set_field(sagemaker_fields, "codeLocation", _find_code_location(arguments, start, bucket, base))
@@ -91,7 +94,7 @@ def _convert_hyperparameters(arguments: Arguments, start: StartSettings, problem
         value = None
     values = value if isinstance(value, dict) else {}
     # The SDK passes no hyperparameters to a command, but muster would append values to it on other backends.
-    return convert_hyperparameters(values, "Bare", "Bare" if start.takes_arguments else None, location, problems)
+    return convert_hyperparameters(values, "Bare", start.encoding, location, problems)
 
 
 def _convert_metrics(arguments: Arguments) -> list[JSON]:
@@ -144,12 +147,15 @@ def _convert_checkpoint(arguments: Arguments, sagemaker_fields: dict[str, JSON])
     if uri is None:
         location = config.describe_argument("s3_uri")
         config.problems.add(location, "is missing; set a folder, because the SDK's default changes with each attempt")
-    set_field(sagemaker_fields, "checkpointPath", config.take_text("local_path"))
+    sagemaker_fields["checkpointPath"] = config.take_text("local_path") or _CHECKPOINT_PATH
     return {"s3": uri}
 
 
-def _convert_switches(arguments: Arguments) -> dict[str, JSON]:
-    """Convert the optional settings. Debugger and profiler are off, because SDK 3 never sets them."""
+def _convert_switches(arguments: Arguments, default_uri: str) -> dict[str, JSON]:
+    """Convert the optional settings. `default_uri` is TensorBoard's default folder.
+
+    Debugger and profiler are off, because SDK 3 never sets them.
+    """
     fields: dict[str, JSON] = {"debugger": {"hook": "Disabled"}, "profiler": {"mode": "Unset"}}
     for name, config, argument, field in (
         ("remote_debug_config", "RemoteDebugConfig", "enable_remote_debug", "remoteDebug"),
@@ -161,7 +167,7 @@ def _convert_switches(arguments: Arguments) -> dict[str, JSON]:
     tensorboard = arguments.take_object("tensorboard_output_config", "TensorBoardOutputConfig")
     if tensorboard is not None:
         local_path = tensorboard.take_text("local_path") or "/opt/ml/output/tensorboard"
-        fields["tensorBoard"] = {"s3": tensorboard.take_text("s3_output_path"), "localPath": local_path}
+        fields["tensorBoard"] = {"s3": tensorboard.take_text("s3_output_path") or default_uri, "localPath": local_path}
     mode = arguments.take_text("training_input_mode")
     set_field(fields, "inputMode", mode if mode != "File" else None)
     set_field(fields, "tags", _convert_tags(arguments))
@@ -200,4 +206,5 @@ def _convert_repository(arguments: Arguments) -> JSON:
 
 def _find_code_location(arguments: Arguments, start: StartSettings, bucket: str, base: str) -> str | None:
     prefix = arguments.take_text("input_s3_key_prefix") or base
-    return f"{bucket}/{prefix}" if start.code is not None else None
+    # The start script is uploaded there too, even if the image has the code.
+    return f"{bucket}/{prefix}" if "start" in start.sagemaker_fields else None
