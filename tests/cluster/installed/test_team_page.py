@@ -25,39 +25,40 @@ def commands(heading: str) -> list[list[str]]:
     return [shlex.split(line)[1:] for line in lines if line.startswith("kubectl ")]
 
 
-def write_job(file: Path, namespace: str) -> None:
-    """Write the page's job, with an image that the nodes have, and without the pool of the page's installation."""
-    job = re.search(r"^```yaml\n# team\.yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert job is not None
-    text = job[1].replace(NAMESPACE, namespace).replace("  nodePool: {name: cpu}\n", "")
+def write_file(folder: Path, name: str, namespace: str) -> str:
+    """Write one of the page's files, with an image that the nodes have, and without the pool of the page's
+    installation. Return its path.
+    """
+    block = re.search(rf"^```yaml\n# {re.escape(name)}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    assert block is not None
+    text = block[1].replace(NAMESPACE, namespace).replace("  nodePool: {name: cpu}\n", "")
     text = text.replace("python:3.12-slim", PYTHON_IMAGE)
-    file.write_text(
-        text.replace("- name: trainer\n", f"- name: trainer\n        imagePullPolicy: {PULL_POLICY}\n"), "utf-8"
-    )
+    text = text.replace("- name: trainer\n", f"- name: trainer\n        imagePullPolicy: {PULL_POLICY}\n")
+    (folder / name).write_text(text, "utf-8")
+    return str(folder / name)
 
 
 def test_a_member_of_the_team_runs_the_job_until_killed_ranks_fail_it(
     installed_operator: Installation, tmp_path: Path
 ) -> None:
     kubectl, namespace = installed_operator.kubectl, installed_operator.namespace
-    file = tmp_path / "team.yaml"
-    write_job(file, namespace)
+    files = {name: write_file(tmp_path, name, namespace) for name in ("template.yaml", "team.yaml")}
 
     def run(words: list[str]) -> str:
-        return kubectl(*(word.replace(NAMESPACE, namespace).replace("team.yaml", str(file)) for word in words))
+        return kubectl(*(files.get(word, word.replace(NAMESPACE, namespace)) for word in words))
 
     [binding] = [words for words in commands("1.") if words[1] == "rolebinding"]
     for kind, name in (binding[1:3], ("dtj", "first")):  # of an earlier run of this test
         kubectl("delete", kind, name.replace(NAMESPACE, namespace), f"--namespace={namespace}", "--ignore-not-found")
     run(binding)
-    for words in commands("3."):
+    for words in (*commands("3."), *commands("4.")):
         if words[:2] == ["auth", "can-i"]:
             allowed = NAMESPACE in words
             assert answer(kubectl, [word.replace(NAMESPACE, namespace) for word in words]) == allowed
         elif "quota" not in words:
             run(words)
     messages = []
-    for words in commands("5."):
+    for words in commands("6."):
         if words[0] == "exec":
             # A rank that has just started may not have written its file yet.
             until(partial(succeeds, run, words), SECONDS)
