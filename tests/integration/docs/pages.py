@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from muster_dev.paths import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("training/**/*.md")])
-_BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,13 @@ def blocks(page: pathlib.Path | None = None) -> Iterator[Block]:
     """Yield the blocks of one page, or of all pages."""
     for each in PAGES if page is None else [page]:
         for found in _BLOCK.finditer(each.read_text(encoding="utf-8")):
-            yield Block(str(each.relative_to(ROOT)), found["language"], found["text"])
+            # In a list, a block is indented as the text of its item.
+            text = re.sub(f"^{found['indent']}", "", found["text"], flags=re.MULTILINE)
+            yield Block(str(each.relative_to(ROOT)), found["language"], text)
 
 
 def headings(page: pathlib.Path) -> set[str]:
     """Return the anchors of a page's headings, as GitHub generates them."""
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = _BLOCK.sub("", page.read_text(encoding="utf-8"))
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
