@@ -153,7 +153,10 @@ class ApiProxy:
                 write_kubeconfig(proxy.kubeconfig, f"https://{host}:{port}", pair.pair.certificate)
                 yield proxy
             finally:
-                proxy.cut_watches()
+                # TLS would first wait for the clients to close, and a killed or busy client may never do it.
+                for connection in runner.server.connections if runner.server is not None else ():
+                    if connection.transport is not None:
+                        connection.transport.abort()
                 await runner.cleanup()
 
     def cut_watches(self) -> None:

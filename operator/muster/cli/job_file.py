@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import typer
 
@@ -10,6 +11,7 @@ from muster.api.document import Document
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.plurals import pluralize
 from muster.api.spec.job import Job
+from muster.api.spec.template_ref import TemplateRef
 from muster.api.validation.validate import is_job
 from muster.api.yaml.load import NotReadable, decode_documents
 from muster.cli.errors import BadInput
@@ -25,6 +27,14 @@ from muster.render.training_template.expand import (
 from muster.render.training_template.template import TrainingTemplate, is_template, read_template
 
 
+@dataclass(frozen=True)
+class JobFile:
+    """A job's document, which may be invalid, and the templates of the user's files."""
+
+    document: Document
+    templates: tuple[TrainingTemplate, ...] = ()
+
+
 def read_job(file: str, template_files: Sequence[str] = ()) -> Job:
     """Read the only job in `file` ("-" is standard input), with its template's values.
 
@@ -34,23 +44,30 @@ def read_job(file: str, template_files: Sequence[str] = ()) -> Job:
     return job
 
 
-def read_job_document(file: str, template_files: Sequence[str] = ()) -> tuple[Document, Job]:
-    """As `read_job`, and return also the document that the API server gets. Raises `BadInput`."""
-    job, expanded = read_expanded_job(file, template_files)
-    return expanded.document, job
-
-
 def read_expanded_job(file: str, template_files: Sequence[str] = ()) -> tuple[Job, ExpandedJob]:
     """As `read_job`, and return also which values come from the template. Raises `BadInput`."""
+    return expand_job(read_job_file(file, template_files))
+
+
+def read_job_file(file: str, template_files: Sequence[str] = ()) -> JobFile:
+    """Read the only job in `file`, and the templates that it may name. Raises `BadInput`."""
     try:
         documents = _read_documents(file)
         templates = read_templates(documents, template_files)
         document = _find_only_job(documents, get_source_name(file))
         if template_files and find_reference(document) is None:
             raise BadInput(f"{document.source}: the job has no spec.{REFERENCE}; remove --template")
-        expanded = expand_document(document, templates)
-        return validate_expanded(expanded), expanded
+        return JobFile(document, tuple(templates))
     except (NotReadable, InvalidResource) as error:
+        raise BadInput(str(error)) from None
+
+
+def expand_job(job_file: JobFile) -> tuple[Job, ExpandedJob]:
+    """Return the valid job with its template's values, and which these are. Raises `BadInput`."""
+    try:
+        expanded = expand_document(job_file.document, job_file.templates)
+        return validate_expanded(expanded), expanded
+    except InvalidResource as error:
         raise BadInput(str(error)) from None
 
 
@@ -74,7 +91,7 @@ def expand_document(document: Document, templates: Iterable[TrainingTemplate]) -
     if reference is None:
         return ExpandedJob(document)
     wanted = read_reference(reference)
-    found = [template for template in templates if (template.kind, template.name) == (wanted.kind, wanted.name)]
+    found = find_templates(wanted, templates)
     if len(found) == 1:
         return expand(document, found[0])
     missing = "is in no file; name its file with --template (`kubectl get -o yaml` writes one)"
@@ -82,6 +99,11 @@ def expand_document(document: Document, templates: Iterable[TrainingTemplate]) -
     line = document.find_line(("spec", REFERENCE))
     problem = FieldProblem(f"spec.{REFERENCE}", f"{wanted.kind} {wanted.name} {result}", line)
     raise InvalidResource((problem,), document.source)
+
+
+def find_templates(wanted: TemplateRef, templates: Iterable[TrainingTemplate]) -> list[TrainingTemplate]:
+    """Return the templates of this kind and name."""
+    return [template for template in templates if (template.kind, template.name) == (wanted.kind, wanted.name)]
 
 
 def _read_documents(file: str) -> list[Document]:

@@ -5,12 +5,15 @@ import contextlib
 import json
 import signal
 from collections.abc import Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 import yaml
 
 from cluster.helm import CHART, Helm
+from cluster.muster_command import Muster
 from cluster.operator.operator_process import OperatorProcess, Replicas, account, free_port, replicas
 from cluster.shared import Kubectl, Manifest, SharedCluster
 from muster.api.changes import ENDED_MESSAGE
@@ -215,6 +218,28 @@ def test_a_template_of_the_cluster_is_for_jobs_of_all_namespaces(asked: Site) ->
         assert asked.read("of-the-cluster")["image"] == "a"
     finally:
         asked.run("delete", "clustertrainingtemplate", name)
+
+
+def test_a_job_is_created_from_a_file_though_its_template_is_only_on_the_cluster(
+    asked: Site, tmp_path: Path
+) -> None:
+    assert asked.apply(template("kept", env=[{"name": "A", "value": "1"}])) == ""
+    muster, file = Muster(asked.kubectl.kubeconfig, asked.namespace), tmp_path / "job.yaml"
+
+    def create(manifest: Manifest) -> CompletedProcess[str]:
+        file.write_text(json.dumps(manifest), encoding="ascii")
+        return muster("run", "--on", "cluster", "-f", str(file), "--detach")
+
+    created = create(job_of("kept", "from-a-file"))
+    assert created.returncode == 0, created.stderr
+    spec = asked.read("from-a-file")
+    assert (spec["image"], spec["env"]) == ("a", [{"name": "A", "value": "1"}])
+    assert spec["templateRef"]["generation"] == 1
+    again = create(job_of("kept", "from-a-file"))
+    assert (again.returncode, "--replace deletes it" in again.stderr) == (2, True)
+    missing = create(job_of("nowhere", "orphan"))
+    assert (missing.returncode, missing.stdout) == (2, "")
+    assert "there is no TrainingTemplate nowhere in the namespace" in missing.stderr
 
 
 SETTINGS: Manifest = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from muster.api.document import Document
 from muster.api.field_problems import InvalidResource
 from muster.api.json_fields import read_mapping, read_string
 from muster.api.plurals import pluralize
@@ -12,7 +13,7 @@ from muster.api.spec.job import Job
 from muster.cli.backends import get_commands
 from muster.cli.cluster_run.options import ClusterRunOptions
 from muster.cli.errors import BadInput
-from muster.cli.job_file import read_job_document
+from muster.cli.job_file import JobFile, expand_job
 from muster.cli.jobs.source_files import PackedSource, check_script, list_skipped_files, pack_source
 from muster.cli.options import check_ranks
 from muster.core.world import compute_world_size
@@ -23,12 +24,11 @@ from muster.objects.kubernetes.kinds import Object
 class Manifest:
     """The job's resource as the user wrote it, its parsed form, and the packed code; None for the code of the spec.
 
-    `notes` are messages for the user. `namespace` is None for the kubeconfig's.
+    `notes` are messages for the user.
     """
 
     resource: Object
     job: Job
-    namespace: str | None
     packed_source: PackedSource | None = None
     notes: tuple[str, ...] = ()
 
@@ -38,9 +38,14 @@ class Manifest:
         return self.job.metadata.name
 
 
-def read_manifest(options: ClusterRunOptions) -> Manifest:
-    """Read and check the job and its code. Raises `BadInput`."""
-    document, job = read_job_document(options.file, options.template_files)
+def build_manifest(options: ClusterRunOptions, job_file: JobFile) -> Manifest:
+    """Check the job, with its template from a file, and read its code. Raises `BadInput`."""
+    job, expanded = expand_job(job_file)
+    return complete_manifest(options, job, expanded.document)
+
+
+def complete_manifest(options: ClusterRunOptions, job: Job, document: Document) -> Manifest:
+    """Check the job and read its code. The API server will get `document`. Raises `BadInput`."""
     commands = get_commands(job)
     try:
         commands.check(job, document, None)
@@ -49,12 +54,10 @@ def read_manifest(options: ClusterRunOptions) -> Manifest:
     if job.spec.procs_per_node != "Auto":
         check_ranks(options.ranks, compute_world_size(job))
     resource = read_mapping(document.value)
-    namespace = choose_namespace(resource, options.namespace)
     packed_source = None if options.source is None else _pack(job, options.source)
     return Manifest(
         {name: value for name, value in resource.items() if name != "status"},
         job,
-        namespace,
         packed_source,
         (*commands.make_warnings(job), *_make_source_notes(job, packed_source)),
     )

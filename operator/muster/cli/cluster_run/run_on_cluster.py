@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from muster.api.json_fields import read_mapping, read_string
 from muster.cli.cluster_run.attached_run import AttachedRun
-from muster.cli.cluster_run.manifest import Manifest, read_manifest
+from muster.cli.cluster_run.cluster_template import lacks_template, merge_on_cluster
+from muster.cli.cluster_run.manifest import Manifest, build_manifest, choose_namespace, complete_manifest
 from muster.cli.cluster_run.options import ClusterRunOptions
 from muster.cli.cluster_run.submission import describe_created, is_suspended_by_spec, submit
-from muster.cli.display import Display, open_stderr_display
+from muster.cli.display import open_stderr_display
 from muster.cli.errors import BadInput
+from muster.cli.job_file import JobFile, read_job_file
 from muster.cli.jobs.api_problems import explain_api_error
 from muster.cli.jobs.cluster import ClusterJob, run_with_client
 from muster.cli.jobs.job_reference import JobReference, check_names
@@ -22,23 +24,32 @@ def run_on_cluster(options: ClusterRunOptions) -> int:
 
     Raises `BadInput`.
     """
-    manifest = read_manifest(options)
-    check_names(JobReference(manifest.name, manifest.namespace))
+    job_file = read_job_file(options.file, options.template_files)
+    # Problems in the file are reported without a connection, unless its template is on the cluster only.
+    manifest = None if lacks_template(job_file) else build_manifest(options, job_file)
+    name = read_string(read_mapping(read_mapping(job_file.document.value).get("metadata")).get("name"))
+    reference = JobReference(name, choose_namespace(read_mapping(job_file.document.value), options.namespace))
+    check_names(reference)
+
+    async def work(client: Client, namespace: str) -> int:
+        try:
+            target = ClusterJob(client, namespace, name)
+            return await _run(target, manifest or await _merge_on_cluster(target, job_file, options), options)
+        except ApiError as error:
+            raise BadInput(explain_api_error(error, namespace, name)) from None
+
+    return run_with_client(reference.namespace, work)
+
+
+async def _merge_on_cluster(target: ClusterJob, job_file: JobFile, options: ClusterRunOptions) -> Manifest:
+    job = await merge_on_cluster(target.client, target.namespace, job_file.document)
+    return complete_manifest(options, job, job_file.document)
+
+
+async def _run(target: ClusterJob, manifest: Manifest, options: ClusterRunOptions) -> int:
     display = open_stderr_display()
     for note in manifest.notes:
         display.show_note(note)
-
-    async def work(client: Client, namespace: str) -> int:
-        target = ClusterJob(client, namespace, manifest.name)
-        try:
-            return await _run(target, manifest, options, display)
-        except ApiError as error:
-            raise BadInput(explain_api_error(error, namespace, manifest.name)) from None
-
-    return run_with_client(manifest.namespace, work)
-
-
-async def _run(target: ClusterJob, manifest: Manifest, options: ClusterRunOptions, display: Display) -> int:
     created = await submit(target, manifest, options, display)
     if options.detaches or is_suspended_by_spec(created):
         display.show_note(describe_created(created, target))
