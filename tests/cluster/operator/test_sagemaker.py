@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -11,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from cluster.ended_job import succeeded
+from cluster.muster_command import Muster
 from cluster.operator.cluster_jobs import Jobs
 from cluster.operator.operator_process import Replicas
+from cluster.shared import Manifest
 from fakes.fake_credentials import FAKE_VARIABLES
 from fakes.sagemaker_service.script import make_completing_script, make_stages_before_training
 from fakes.sagemaker_service.server import serving
@@ -52,13 +55,17 @@ def sagemaker_operators(operators: Replicas, service: Service, tmp_path: Path) -
         yield operators
 
 
-def test_a_training_job_completes_and_its_resource_is_let_go(
-    sagemaker_operators: Replicas, service: Service, jobs: Jobs
+def test_a_training_job_is_followed_until_it_completes_and_its_resource_is_let_go(
+    sagemaker_operators: Replicas, service: Service, jobs: Jobs, tmp_path: Path
 ) -> None:
     service.get_jobs().script = lambda _: make_completing_script(4.0, stage_seconds=1.0)
     sagemaker_operators.start()
-    apply(jobs, "vit")
-    jobs.wait("vit", "condition=Complete")
+    file = tmp_path / "job.yaml"
+    file.write_text(json.dumps(training_job("vit")), encoding="ascii")
+    muster = Muster(jobs.kubectl.kubeconfig, jobs.namespace)
+    followed = muster("run", "--on", "cluster", "-f", str(file), "-o", "wide")
+    assert followed.returncode == 0, followed.stderr
+    assert re.search(r"^NAME +BACKEND .*\nvit +SageMaker +Succeeded ", followed.stdout), followed.stdout
     status = jobs.status("vit")
     assert (status["phase"], succeeded(status)) == ("Succeeded", "2/2")
     value = status["backend"]["sagemaker"]
@@ -139,7 +146,11 @@ async def create_refused(jobs: Jobs) -> dict[str, RefusedJob]:
 
 
 def apply(jobs: Jobs, name: str) -> None:
-    """A job that SageMaker's container starts by itself."""
+    jobs.run("apply", "-f", "-", stdin=json.dumps(training_job(name)))
+
+
+def training_job(name: str) -> Manifest:
+    """Return a job that SageMaker's container starts by itself."""
     spec = {
         "backend": "SageMaker",
         "nodes": 2,
@@ -151,4 +162,4 @@ def apply(jobs: Jobs, name: str) -> None:
         "sagemaker": {"role": ROLE, "instanceType": "ml.c5.xlarge"},
     }
     kind = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob"}
-    jobs.run("apply", "-f", "-", stdin=json.dumps({**kind, "metadata": {"name": name}, "spec": spec}))
+    return {**kind, "metadata": {"name": name}, "spec": spec}

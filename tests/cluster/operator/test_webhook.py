@@ -220,9 +220,7 @@ def test_a_template_of_the_cluster_is_for_jobs_of_all_namespaces(asked: Site) ->
         asked.run("delete", "clustertrainingtemplate", name)
 
 
-def test_a_job_is_created_from_a_file_though_its_template_is_only_on_the_cluster(
-    asked: Site, tmp_path: Path
-) -> None:
+def test_a_job_is_created_from_a_file_though_its_template_is_only_on_the_cluster(asked: Site, tmp_path: Path) -> None:
     assert asked.apply(template("kept", env=[{"name": "A", "value": "1"}])) == ""
     muster, file = Muster(asked.kubectl.kubeconfig, asked.namespace), tmp_path / "job.yaml"
 
