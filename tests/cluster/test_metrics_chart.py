@@ -99,12 +99,22 @@ def test_rules_and_dashboard_are_those_of_the_files() -> None:
     assert json.loads(dashboard["data"]["muster.json"]) == json.loads(file.read_text(encoding="utf-8"))
 
 
+def test_alerts_have_the_url_of_the_teams_runbook() -> None:
+    url = "https://wiki.example/muster"
+    rules = chart.one(render(alerts={"enabled": True, "runbookUrl": url}), "PrometheusRule")["spec"]
+    alerts = [alert for group in rules["groups"] for alert in group["rules"]]
+    assert alerts
+    for alert in alerts:
+        assert alert["annotations"]["runbook_url"] == f"{url}#{alert['alert'].lower()}"
+
+
 @pytest.mark.parametrize(
     ("metrics", "said"),
     [
         ({"port": 8080}, "port"),
         ({"port": 8443}, "metrics.port and collector.port are both 8443"),
         ({"scrapers": ["monitoring"]}, "scrapers"),
+        ({"alerts": {"enabled": True, "runbookUrl": "wiki.example"}}, "runbookUrl"),
         ({"scrapers": [{}]}, "scrapers"),
         ({"podMonitor": {"enabled": True, "every": "1m"}}, "every"),
         ({"podMonitor": {"enabled": True, "scrapeTimeout": "soon"}}, "scrapeTimeout"),
