@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.api.status.progress import Progress
 from muster.api.status.rules import MAX_RANKS
 from muster.api.status.status import RankDetail, RankStatus, StateRange, Status, StepRange
 from muster.api.status.stragglers import SlowRank, StragglerRecord
@@ -14,7 +15,7 @@ from muster.cli.board.frame import STATES, UNKNOWN, Frame, RankColumns, RankProb
 from muster.cli.board.frame_json import decode_frame, encode_changes, encode_frame
 from muster.cli.board.metric_curves import MetricCurve
 from muster.cli.board.time_line import EndedAttempt, LostSeconds, TimeLine
-from muster.cli.board.view import View
+from muster.cli.board.view import View, make_rank_rows
 
 KILLED = RankDetail(rank=2, node=1, state="Failed", signal=9, reason="Killed", message="Traceback")
 EXITED = RankDetail(rank=3, node=1, state="Failed", exit_code=3, reason="Error")
@@ -56,6 +57,42 @@ def test_a_frame_says_how_ranks_ended() -> None:
         RankProblem(2, "Failed", "signal 9", "Traceback"),
         RankProblem(3, "Failed", "exit 3", "Error"),
     )
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        make_status(stragglers=STRAGGLERS),
+        Status(),
+        make_status().model_copy(update={"progress": Progress(step=5, slowest_rank=1)}),
+        Status(ranks=RankStatus(world=3, running=0, ready="", by_step=(StepRange(step=0, ranks="0-2"),))),
+        Status(
+            ranks=RankStatus(
+                world=2, running=0, ready="", by_state=(StateRange(state="Running", count=9, ranks="1-9,x"),)
+            )
+        ),
+        Status(
+            progress=Progress(slowest_rank=1),
+            ranks=RankStatus(
+                world=3, running=0, ready="", by_step=(StepRange(step=7, ranks="0,2-8"), StepRange(step=3, ranks="1"))
+            ),
+        ),
+    ],
+)
+def test_the_columns_of_a_status_are_those_of_the_text_board(status: Status) -> None:
+    view = View("digits", 2, status, 0.0)
+    columns, rows = build_frame(view, 0.0).columns, make_rank_rows(view)
+    assert [STATES[code] for code in columns.states] == [row.state for row in rows]
+    assert list(columns.steps_behind) == [UNKNOWN if row.step is None else row.behind or 0 for row in rows]
+
+
+def test_ranges_with_billions_of_ranks_take_no_time() -> None:
+    ranks = ",".join(["0-9999999"] * 10_000)
+    by_state = (StateRange(state="Running", count=1, ranks="0"), StateRange(state="Failed", count=1, ranks=ranks))
+    status = Status(
+        ranks=RankStatus(world=1, running=0, ready="", by_state=by_state, by_step=(StepRange(step=1, ranks=ranks),))
+    )
+    assert build_frame(View("digits", 1, status, 0.0), 0.0).columns.states == (STATES.index("Running"),)
 
 
 def test_a_job_without_ranks_has_an_empty_frame() -> None:

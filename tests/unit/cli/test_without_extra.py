@@ -21,7 +21,9 @@ main()
 """
 
 
-@pytest.mark.parametrize("command", [["ranks", "digits"], ["logs", "digits"], ["wait", "digits"], ["operator"]])
+@pytest.mark.parametrize(
+    "command", [["ranks", "digits"], ["logs", "digits"], ["wait", "digits"], ["operator"], ["board", "-A"]]
+)
 def test_what_asks_a_cluster_says_what_it_needs(command: list[str]) -> None:
     done = subprocess.run([sys.executable, "-P", "-c", ABSENT, *command], check=False, capture_output=True, text=True)
     assert done.returncode == 1

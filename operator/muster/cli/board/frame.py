@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from muster.api.status.status import Status
 from muster.cli.board.metric_curves import MetricCurve, MetricCurves
 from muster.cli.board.time_line import TimeLine, build_time_line
-from muster.cli.board.view import RankRow, View, get_rank_reports, make_rank_rows, read_members
+from muster.cli.board.view import (
+    View,
+    find_slowest_behind,
+    get_rank_reports,
+    make_rank_rows,
+    read_members,
+    read_rank_steps,
+    read_state_ranges,
+    read_world,
+)
 
 STATES = ("Unknown", "Pending", "Starting", "Running", "Succeeded", "Failed", "Stopped")
 """A rank's state in a column is its index in this list, which the page has too (static/states.js)."""
@@ -75,7 +83,7 @@ class Frame:
 def build_frame(view: View, at: float, curves: MetricCurves | None = None) -> Frame:
     """Return the view at the time `at` (Unix seconds) as a frame, with the curves of the metrics until then."""
     status = view.status
-    rows = make_rank_rows(view)
+    columns = _build_status_columns(status) if view.facts is None else _build_columns(view)
     return Frame(
         name=view.name,
         phase=status.phase,
@@ -84,7 +92,7 @@ def build_frame(view: View, at: float, curves: MetricCurves | None = None) -> Fr
         elapsed_seconds=int(view.elapsed_seconds),
         attempt=status.attempt,
         procs_per_node=view.procs_per_node,
-        columns=_build_columns(rows, _read_step_seconds(view)),
+        columns=columns,
         members=tuple(read_members(status)),
         step=status.progress.step if status.progress is not None else None,
         percent=status.progress.percent if status.progress is not None else None,
@@ -95,21 +103,37 @@ def build_frame(view: View, at: float, curves: MetricCurves | None = None) -> Fr
     )
 
 
-def _build_columns(rows: tuple[RankRow, ...], step_seconds: Mapping[int, float]) -> RankColumns:
+def _build_columns(view: View) -> RankColumns:
+    rows = make_rank_rows(view)
+    reports = get_rank_reports(view.facts)
+    seconds = {rank: report.busy_seconds for rank, report in reports.items() if report.busy_seconds is not None}
     return RankColumns(
         states=tuple(_CODES.get(row.state, 0) for row in rows),
         steps_behind=tuple(UNKNOWN if row.step is None else row.behind or 0 for row in rows),
-        step_microseconds=tuple(_round_microseconds(step_seconds.get(row.rank)) for row in rows),
+        step_microseconds=tuple(_round_microseconds(seconds.get(row.rank)) for row in rows),
     )
 
 
-def _read_step_seconds(view: View) -> dict[int, float]:
-    """Return the ranks' times of a step; a status has only those of the stragglers."""
-    if view.facts is not None:
-        reports = get_rank_reports(view.facts)
-        return {rank: report.busy_seconds for rank, report in reports.items() if report.busy_seconds is not None}
-    stragglers = view.status.stragglers
-    return {} if stragglers is None else {entry.rank: entry.busy_seconds for entry in stragglers.slowest}
+def _build_status_columns(status: Status) -> RankColumns:
+    """Return what a status says: for each rank a state, but steps and times only of the slowest ranks.
+
+    It has an object for each range and not for each rank, because one process may show many large jobs.
+    """
+    world = read_world(status)
+    states, behind, microseconds = [0] * world, [UNKNOWN] * world, [UNKNOWN] * world
+    for ranks, state in read_state_ranges(status):
+        shown = ranks[: max(0, world - ranks.start)]
+        states[shown.start : shown.stop] = [_CODES.get(state, 0)] * len(shown)
+    steps = read_rank_steps(status)
+    late = find_slowest_behind(status, steps)
+    # All ranks at step 0: the training does not use torch optimizers.
+    for rank in steps if any(steps.values()) else ():
+        if rank < world and steps[rank] is not None:
+            behind[rank] = late.get(rank, 0)
+    for entry in status.stragglers.slowest if status.stragglers is not None else ():
+        if 0 <= entry.rank < world:
+            microseconds[entry.rank] = _round_microseconds(entry.busy_seconds)
+    return RankColumns(tuple(states), tuple(behind), tuple(microseconds))
 
 
 def _round_microseconds(seconds: float | None) -> int:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from muster.api.status.status import Status
 
 MAX_POINTS = 240
 """A curve with more points loses every second one."""
@@ -29,6 +32,16 @@ class MetricCurves:
 
     curves: tuple[MetricCurve, ...] = ()
     interval_seconds: float = 0.0
+
+
+def read_values(status: Status) -> dict[str, float]:
+    """Return the metrics of the job, and its speed."""
+    progress = status.progress
+    if progress is None:
+        return {}
+    speed = {} if progress.steps_per_second is None else {STEPS_PER_SECOND: progress.steps_per_second}
+    metrics = {name: value for name, value in progress.metrics.items() if math.isfinite(value)}
+    return {**metrics, **speed}
 
 
 def add_values(curves: MetricCurves, seconds: float, values: Mapping[str, float]) -> MetricCurves:

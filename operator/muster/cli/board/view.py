@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from muster.api.spec.limits import MAX_NODES_WITH_SPARES
@@ -68,13 +69,11 @@ def make_rank_rows(view: View) -> tuple[RankRow, ...]:
     if not any(steps.values()):
         # all ranks at step 0: the training does not use torch optimizers
         steps = {}
-    behind = _compute_steps_behind(view, states) if view.facts else _find_slowest_behind(view.status, steps)
+    behind = _compute_steps_behind(view, states) if view.facts else find_slowest_behind(view.status, steps)
     notes = _make_rank_notes(view)
     members = read_members(view.status)
-    # A user may have edited the number.
-    world = min(view.status.ranks.world, MAX_RANKS) if view.status.ranks else 0
     rows = []
-    for rank in range(world):
+    for rank in range(read_world(view.status)):
         report = reports.get(rank)
         rows.append(
             RankRow(
@@ -119,19 +118,29 @@ def make_node_rows(rows: tuple[RankRow, ...]) -> tuple[NodeRow, ...]:
 
 def read_rank_states(status: Status) -> dict[int, str]:
     """Return each rank's state, from the ranges in the status."""
-    if status.ranks is None:
-        return {}
-    return {rank: entry.state for entry in status.ranks.by_state for rank in _expand_ranges(entry.ranks)}
+    return {rank: state for ranks, state in read_state_ranges(status) for rank in ranks}
+
+
+def read_state_ranges(status: Status) -> Iterator[tuple[range, str]]:
+    """Yield consecutive ranks and their state, of at most MAX_RANKS ranks: a user may have written billions."""
+    count = 0
+    for entry in status.ranks.by_state if status.ranks is not None else ():
+        for ranks in _read_ranges(entry.ranks):
+            count += len(ranks)
+            if count > MAX_RANKS:
+                return
+            yield ranks, entry.state
 
 
 def read_rank_steps(status: Status) -> dict[int, int | None]:
     """Return the steps of the slowest ranks, from the ranges in the status."""
     if status.ranks is None:
         return {}
-    return {rank: entry.step for entry in status.ranks.by_step for rank in _expand_ranges(entry.ranks)}
+    entries = ((ranks, entry.step) for entry in status.ranks.by_step for ranks in _read_ranges(entry.ranks))
+    return dict(islice(((rank, step) for ranks, step in entries for rank in ranks), MAX_RANKS))
 
 
-def _find_slowest_behind(status: Status, steps: Mapping[int, int | None]) -> Mapping[int, int]:
+def find_slowest_behind(status: Status, steps: Mapping[int, int | None]) -> Mapping[int, int]:
     """Return how many steps the slowest rank is behind; the status has no times for the steps of other ranks."""
     slowest = status.progress.slowest_rank if status.progress else None
     step = steps.get(slowest) if slowest is not None else None
@@ -139,12 +148,17 @@ def _find_slowest_behind(status: Status, steps: Mapping[int, int | None]) -> Map
     return {slowest: furthest - step} if slowest is not None and step is not None and furthest > step else {}
 
 
-def _expand_ranges(ranges: str) -> Iterator[int]:
+def _read_ranges(ranges: str) -> Iterator[range]:
     for part in ranges.split(","):
         # a truncated list ends with an ellipsis
         ends = _RANGE.fullmatch(part)
         if ends is not None:
-            yield from range(int(ends[1]), int(ends[2] or ends[1]) + 1)
+            yield range(int(ends[1]), int(ends[2] or ends[1]) + 1)
+
+
+def read_world(status: Status) -> int:
+    """Return the number of ranks, at most MAX_RANKS: a user may have edited it."""
+    return min(max(status.ranks.world, 0), MAX_RANKS) if status.ranks else 0
 
 
 def get_rank_reports(facts: JobFacts | None) -> dict[int, RankReport]:

@@ -42,18 +42,22 @@ def run_on_cluster(reference: JobReference, work: Callable[[ClusterJob], Awaitab
     return run_with_client(reference.namespace, run)
 
 
-def run_with_client(namespace: str | None, work: Callable[[Client, str], Awaitable[Result]]) -> Result:
-    """Run `work` with a client of the kubeconfig's cluster and the namespace (None: the kubeconfig's).
+def run_with_client(
+    namespace: str | None, work: Callable[[Client, str], Awaitable[Result]], context: str | None = None
+) -> Result:
+    """Run `work` with a client of the kubeconfig's cluster and the namespace (None: the context's).
 
-    Raises `BadInput` with the problem.
+    `context` None is the kubeconfig's current one. Raises `BadInput` with the problem.
     """
     check_namespace(namespace)
-    return asyncio.run(_connect_and_run(namespace, work))
+    return asyncio.run(_connect_and_run(namespace, work, context))
 
 
-async def _connect_and_run(namespace: str | None, work: Callable[[Client, str], Awaitable[Result]]) -> Result:
+async def _connect_and_run(
+    namespace: str | None, work: Callable[[Client, str], Awaitable[Result]], context: str | None
+) -> Result:
     try:
-        client = await Client.connect()
+        client = await Client.connect(context=context)
     except NoCluster as problem:
         raise BadInput(str(problem)) from None
     try:

@@ -39,9 +39,10 @@ class JobPod:
     is_pending: bool
 
 
-async def list_pods(target: ClusterJob, observed_job: ObservedJob) -> tuple[JobPod, ...]:
-    """Return the job's pods, sorted by node."""
-    listing = await target.client.list(PODS, target.namespace, labels=f"{JOB_UID_LABEL}={observed_job.uid}")
+async def list_pods(target: ClusterJob, observed_job: ObservedJob, node: int | None = None) -> tuple[JobPod, ...]:
+    """Return the job's pods, or those of one node, sorted by node."""
+    labels = f"{JOB_UID_LABEL}={observed_job.uid}" + ("" if node is None else f",{NODE_LABEL}={node}")
+    listing = await target.client.list(PODS, target.namespace, labels=labels)
     return tuple(sorted(map(_read_pod, listing.items)))
 
 

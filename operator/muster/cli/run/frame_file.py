@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from pathlib import Path
 
 from muster.cli.board.frame import build_frame
 from muster.cli.board.frame_json import encode_frame
-from muster.cli.board.metric_curves import STEPS_PER_SECOND, MetricCurves, add_values
+from muster.cli.board.metric_curves import MetricCurves, add_values, read_values
 from muster.cli.board.view import View
 from muster.cli.errors import format_os_error
 
@@ -27,7 +26,7 @@ class FrameFile:
 
     def write(self, view: View) -> str | None:
         """Write the frame. Return the problem, once, if it can't be written: the run goes on without it."""
-        self._curves = add_values(self._curves, view.elapsed_seconds, _read_metrics(view))
+        self._curves = add_values(self._curves, view.elapsed_seconds, read_values(view.status))
         frame = build_frame(view, time.time(), self._curves)
         temporary = self._path.with_suffix(".new")
         try:
@@ -39,13 +38,3 @@ class FrameFile:
             return problem
         self._is_failing = False
         return None
-
-
-def _read_metrics(view: View) -> dict[str, float]:
-    """Return the metrics of the job, and its speed."""
-    progress = view.status.progress
-    if progress is None:
-        return {}
-    speed = {} if progress.steps_per_second is None else {STEPS_PER_SECOND: progress.steps_per_second}
-    metrics = {name: value for name, value in progress.metrics.items() if math.isfinite(value)}
-    return {**metrics, **speed}

@@ -11,7 +11,7 @@ from pathlib import Path
 from aiohttp import web
 
 from muster.cli.errors import BadInput
-from muster.cli.web.access import TokenAccess
+from muster.cli.web.access import Hosts, TokenAccess, make_token
 from muster.cli.web.local_runs import LocalRuns
 from muster.cli.web.server import BoardServer
 from muster.cli.web.source import JobSource
@@ -19,24 +19,25 @@ from muster.cli.web.source import JobSource
 ADDRESS = "127.0.0.1"
 
 
-def serve_board(folder: Path, port: int) -> int:
+def serve_runs(folder: Path, port: int) -> int:
     """Serve the runs in `folder`; return the exit code. Raises `BadInput` if the port is in use."""
-    return asyncio.run(_serve(LocalRuns(folder.expanduser().absolute()), port))
+    return asyncio.run(serve_jobs(LocalRuns(folder.expanduser().absolute()), port))
 
 
-async def _serve(source: JobSource, port: int) -> int:
-    access = TokenAccess()
+async def serve_jobs(source: JobSource, port: int) -> int:
+    """Serve the jobs of `source`; return the exit code. Raises `BadInput` if the port is in use."""
+    token = make_token()
     with _bind(port) as listener:
         bound_port: int = listener.getsockname()[1]
-        server = BoardServer(source, access, bound_port)
+        server = BoardServer(TokenAccess(source, token), Hosts(bound_port))
         # Streams never end by themselves, so don't wait for them.
         runner = web.AppRunner(server.build_app(), access_log=None, shutdown_timeout=0)
         await runner.setup()
         try:
             await web.SockSite(runner, listener).start()
-            sys.stdout.write(f"http://{ADDRESS}:{bound_port}/#token={access.token}\n")
+            sys.stdout.write(f"http://{ADDRESS}:{bound_port}/#token={token}\n")
             sys.stdout.flush()
-            await _wait_for_stop()
+            await wait_for_stop()
         finally:
             await runner.cleanup()
     return 0
@@ -49,7 +50,8 @@ def _bind(port: int) -> socket.socket:
         raise BadInput(f"--port {port}: {error.strerror}") from None
 
 
-async def _wait_for_stop() -> None:
+async def wait_for_stop() -> None:
+    """Wait for SIGINT or SIGTERM."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)

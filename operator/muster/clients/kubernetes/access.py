@@ -93,16 +93,18 @@ class ClusterAccess:
         await self._connections.close()
 
 
-async def find_cluster(kubeconfig: str | None) -> ClusterAccess:
+async def find_cluster(kubeconfig: str | None, context: str | None = None) -> ClusterAccess:
     """Find the cluster that kubectl uses: of `kubeconfig` or $KUBECONFIG, else of ~/.kube/config, else the pod's own.
 
-    Raises NoCluster.
+    `context` is a context of the kubeconfig; None: its current one. Raises NoCluster.
     """
     paths = kubeconfig if kubeconfig is not None else os.environ.get("KUBECONFIG", "")
     if paths:
-        return await _load_kubeconfig(paths)
+        return await _load_kubeconfig(paths, context)
     if _exists(_DEFAULT_KUBECONFIG):
-        return await _load_kubeconfig(_DEFAULT_KUBECONFIG)
+        return await _load_kubeconfig(_DEFAULT_KUBECONFIG, context)
+    if context is not None:
+        raise NoCluster(f'There is no kubeconfig with the context "{context}".', "Set KUBECONFIG to a kubeconfig.")
     if os.environ.get(SERVICE_HOST_ENV_NAME):
         return _load_pod_configuration()
     raise NoCluster(
@@ -112,12 +114,12 @@ async def find_cluster(kubeconfig: str | None) -> ClusterAccess:
     )
 
 
-async def _load_kubeconfig(paths: str) -> ClusterAccess:
+async def _load_kubeconfig(paths: str, context: str | None) -> ClusterAccess:
     if not _exists(paths):
         raise NoCluster(f"The kubeconfig {paths} does not exist.", "Set KUBECONFIG to your cluster's kubeconfig.")
     try:
         merged = KubeConfigMerger(paths).config  # type: ignore[no-untyped-call]
-        current = merged.safe_get("current-context")
+        current = merged.safe_get("current-context") if context is None else context
         context_names = [str(context["name"]) for context in merged.safe_get("contexts") or ()]
     except _BAD_CONFIGURATION as problem:
         raise _make_kubeconfig_error(paths, problem) from problem
@@ -131,8 +133,8 @@ async def _load_kubeconfig(paths: str) -> ClusterAccess:
         # No base path: each file of the kubeconfig has its own.
         loader = KubeConfigLoader(merged, active_context=current, config_base_path=None)  # type: ignore[no-untyped-call]
         await loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
-        context = loader.current_context["context"]
-        return _open_access(context.get("namespace") or _DEFAULT_NAMESPACE, configuration)
+        namespace = loader.current_context["context"].get("namespace")
+        return _open_access(namespace or _DEFAULT_NAMESPACE, configuration)
     except _BAD_CONFIGURATION as problem:
         raise _make_kubeconfig_error(paths, problem) from problem
 

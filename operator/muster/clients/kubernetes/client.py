@@ -90,9 +90,12 @@ class Client:
         self._is_change_allowed = is_change_allowed
 
     @classmethod
-    async def connect(cls, kubeconfig: str | None = None) -> Self:
-        """Connect to the cluster of `kubeconfig`; None: to kubectl's cluster. Raises NoCluster."""
-        return cls(Session(await find_cluster(kubeconfig), kubeconfig))
+    async def connect(cls, kubeconfig: str | None = None, context: str | None = None) -> Self:
+        """Connect to the cluster of `kubeconfig`; None: to kubectl's cluster. `context` None: the current one.
+
+        Raises NoCluster.
+        """
+        return cls(Session(await find_cluster(kubeconfig, context), kubeconfig, context))
 
     def restrict_changes(self, is_change_allowed: Callable[[], bool]) -> Client:
         """Return a client with the same connections. It sends changes only while `is_change_allowed()` returns True."""

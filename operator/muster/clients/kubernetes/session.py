@@ -78,10 +78,11 @@ class Request:
 class Session:
     """Sends requests. Only one event loop may use this. `requests` counts them by verb, resource and code."""
 
-    def __init__(self, access: ClusterAccess, kubeconfig: str | None) -> None:
+    def __init__(self, access: ClusterAccess, kubeconfig: str | None, context: str | None = None) -> None:
         self._access = access
         self.request_counter = RequestCounter()
         self._kubeconfig = kubeconfig
+        self._context = context
         self._outdated: list[ClusterAccess] = []
         self._renewal_lock = asyncio.Lock()
         self._limit = AdaptiveLimit(MAX_IN_FLIGHT)
@@ -198,7 +199,7 @@ class Session:
         async with self._renewal_lock:
             if self._access is used_access:
                 try:
-                    self._access = await find_cluster(self._kubeconfig)
+                    self._access = await find_cluster(self._kubeconfig, self._context)
                 except NoCluster as no_cluster:
                     raise refusal_error from no_cluster
                 # Streams may still use the old connections.

@@ -17,7 +17,7 @@ from muster.api.document import JSON
 from muster.backends.local.layout import FRAME_FILE
 from muster.cli.board.frame import STATES, Frame, RankColumns
 from muster.cli.board.frame_json import encode_frame
-from muster.cli.web.access import TokenAccess
+from muster.cli.web.access import Hosts, TokenAccess, make_token
 from muster.cli.web.local_runs import MAX_LOG_BYTES, STALE_SECONDS, LocalRuns
 from muster.cli.web.server import BoardServer
 
@@ -38,10 +38,10 @@ class Served:
 
 @contextlib.asynccontextmanager
 async def serve(folder: Path) -> AsyncIterator[Served]:
-    access = TokenAccess()
+    access = TokenAccess(LocalRuns(folder), make_token())
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        runner = web.AppRunner(BoardServer(LocalRuns(folder), access, port).build_app(), shutdown_timeout=0)
+        runner = web.AppRunner(BoardServer(access, Hosts(port)).build_app(), shutdown_timeout=0)
         await runner.setup()
         await web.SockSite(runner, listener).start()
         try:
@@ -90,6 +90,20 @@ async def test_another_host_name_is_refused(tmp_path: Path, path: str, host: str
             assert response.status == 200
 
 
+async def test_a_page_of_another_origin_is_refused(tmp_path: Path) -> None:
+    async with serve(tmp_path) as board:
+        for origin, status in {"http://evil.example": 403, "null": 403, board.url: 200}.items():
+            async with board.get("/api/jobs", Origin=origin) as response:
+                assert response.status == status, origin
+
+
+async def test_a_request_with_a_body_is_refused(tmp_path: Path) -> None:
+    async with serve(tmp_path) as board:
+        headers = {"Authorization": f"Bearer {board.token}"}
+        async with board.session.get(f"{board.url}/api/jobs", headers=headers, data=b"x") as response:
+            assert response.status == 413
+
+
 @pytest.mark.parametrize("path", ["/", "/main.js", "/api/jobs", "/missing", "/api/jobs/missing/events"])
 async def test_each_answer_has_the_security_headers(tmp_path: Path, path: str) -> None:
     async with serve(tmp_path) as board, board.get(path) as response:
@@ -130,8 +144,8 @@ async def test_the_newest_run_is_the_first_of_the_list(tmp_path: Path) -> None:
     async with serve(tmp_path) as board, board.get("/api/jobs") as response:
         assert await response.json() == {
             "jobs": [
-                {"key": "digits-new", "name": "digits", "phase": "Running", "world": 1},
-                {"key": "digits-old", "name": "digits", "phase": "Succeeded", "world": 2},
+                {"key": "digits-new", "name": "digits", "title": "digits-new", "phase": "Running", "world": 1},
+                {"key": "digits-old", "name": "digits", "title": "digits-old", "phase": "Succeeded", "world": 2},
             ]
         }
 

@@ -64,6 +64,16 @@ async def test_a_context_that_is_not_there_is_named_with_those_that_are(tmp_path
     assert error.remedy.endswith("there are: lab.")
 
 
+async def test_another_context_than_the_current_one(tmp_path: Path) -> None:
+    contexts = [{"name": name, "context": {"cluster": "lab", "user": "me", "namespace": name}} for name in ("lab", "b")]
+    (tmp_path / "config").write_text(kubeconfig(contexts=contexts))
+    access = await find_cluster(str(tmp_path / "config"), "b")
+    assert access.namespace == "b"
+    await access.close()
+    with pytest.raises(NoCluster, match='has no context "c"'):
+        await find_cluster(str(tmp_path / "config"), "c")
+
+
 async def test_no_context_chosen(tmp_path: Path) -> None:
     assert "has no current context" in (await refusal(kubeconfig(**{"current-context": ""}), tmp_path)).message
 

@@ -4,7 +4,8 @@ import { colourRanks, formatCss, readColours } from "./colours.js";
 import { Frame } from "./frame.js";
 import { drawCurves, drawTimeLine } from "./history.js";
 import { RankOutput } from "./output.js";
-import { followEvents, getJson, Refused, takeToken } from "./requests.js";
+import { followEvents, getJobs, Refused, takeAccess } from "./requests.js";
+import { showSignIn } from "./sign_in.js";
 import { FAILED, STATES, UNKNOWN } from "./states.js";
 
 const JOBS_MILLISECONDS = 2000;
@@ -34,9 +35,11 @@ function make(tag, text) {
 
 async function refreshJobs() {
   try {
-    const { jobs } = await getJson("api/jobs");
+    const { jobs } = await getJobs();
     showJobs(jobs);
+    showSignIn(find, false);
   } catch (error) {
+    showSignIn(find, error instanceof Refused && error.needsToken);
     setText(find("connection"), error instanceof Refused ? error.message : "muster board does not answer.");
   }
   setTimeout(refreshJobs, JOBS_MILLISECONDS);
@@ -44,14 +47,14 @@ async function refreshJobs() {
 
 function showJobs(jobs) {
   const select = find("jobs");
-  const texts = jobs.map((job) => `${job.key} · ${job.phase}`);
+  const texts = jobs.map((job) => `${job.title} · ${job.phase}`);
   const isSame = texts.length === select.length && texts.every((text, index) => select.options[index].text === text);
   if (!isSame) {
     select.replaceChildren(...jobs.map((job, index) => new Option(texts[index], job.key)));
     select.disabled = jobs.length === 0;
   }
   if (jobs.length === 0) {
-    setText(find("message"), "There are no runs here yet: muster run -f job.yaml starts one.");
+    setText(find("message"), "There are no jobs here yet.");
     return;
   }
   const key = jobs.some((job) => job.key === followedKey) ? followedKey : jobs[0].key;
@@ -292,7 +295,7 @@ function onKey(event) {
   }
 }
 
-takeToken();
+takeAccess();
 find("jobs").addEventListener("change", (event) => follow(event.target.value));
 find("modes").addEventListener("change", (event) => {
   mode = event.target.value;

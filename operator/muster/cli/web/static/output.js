@@ -1,5 +1,5 @@
 // The last lines and the last stack of the selected rank, read again while the page shows it.
-import { getJson } from "./requests.js";
+import { getJson, Refused } from "./requests.js";
 
 const INTERVAL_MILLISECONDS = 2000;
 
@@ -27,7 +27,7 @@ export class RankOutput {
   }
 
   async refresh(shown, path) {
-    const output = await getJson(path).catch(() => null);
+    const output = await getJson(path).catch(explainRefusal);
     if (shown === this.shown) {
       if (output !== null) {
         this.fill(output);
@@ -41,6 +41,11 @@ export class RankOutput {
     setLines(this.find("stack"), stackLines);
     setLines(this.find("lines"), lastLines.length === 0 ? ["The rank has printed nothing yet."] : lastLines);
   }
+}
+
+// A board may show no logs, or not to this reader: say it where the lines would be.
+function explainRefusal(error) {
+  return error instanceof Refused ? { lastLines: [error.message], stackLines: [] } : null;
 }
 
 function setLines(element, lines) {
