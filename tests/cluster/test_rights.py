@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from cluster import audit, places, rights
+from cluster import audit, chart, places, rights
 from cluster.installation import RELEASE, Installation
 from cluster.shared import SharedCluster
 
@@ -28,7 +28,27 @@ def test_what_muster_asks_for_is_granted_and_what_is_granted_it_asks_for(
     assert sorted(value - used) == []
 
 
-def accounts(events: list[audit.Event]) -> set[str]:
-    """Return the accounts of all operators of this cluster: releases, and processes with a release's permissions."""
+def test_the_board_asks_only_for_what_is_granted_and_for_all_of_it(
+    shared_cluster: SharedCluster, *, whole_run: bool
+) -> None:
+    shared_cluster.up()
+    objects = chart.render({"image": {"repository": "unused"}, "board": {"enabled": True, "logs": True}})
+    granted = rights.grants(objects, f"{chart.NAMESPACE}:muster-board")
+    value = {(grant.verb, grant.group, grant.resource) for grant in granted}
+    events = list(audit.events(places.state()))
+    requests = [use for each in accounts(events, "muster-board") for use in rights.uses(events, each)]
+    assert [use for use in requests if not use.allowed] == []
+    used = {(use.verb, use.group, use.resource) for use in requests}
+    assert sorted(used - value) == []
+    if not whole_run:
+        pytest.skip("unused permissions are found only when all of the cluster's tests run")
+    assert sorted(value - used) == []
+
+
+def accounts(events: list[audit.Event], name: str = "muster") -> set[str]:
+    """Return the accounts of all operators of this cluster: releases, and processes with a release's permissions.
+
+    `name` muster-board: the accounts of all boards.
+    """
     names = {event["user"].get("username", "").removeprefix("system:serviceaccount:") for event in events}
-    return {name for name in names if name.endswith(":muster")}
+    return {each for each in names if each.endswith(f":{name}")}

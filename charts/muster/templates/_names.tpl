@@ -216,3 +216,23 @@ tolerations: {{- toYaml . | nindent 0 }}
 {{- define "muster.collectorUrl" -}}
 https://muster-collector{{ include "muster.suffix" .shard }}.{{ .root.Release.Namespace }}.svc.{{ .root.Values.clusterDomain }}:{{ .root.Values.collector.port }}
 {{- end }}
+
+{{- define "muster.boardSelector" -}}
+app.kubernetes.io/name: muster-board
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- /* What the board's account may read in the namespaces of jobs. */ -}}
+{{- define "muster.boardRules" -}}
+- apiGroups: [muster.dev]
+  resources: [distributedtrainingjobs]
+  verbs: [get, list, watch]
+{{- if .Values.board.logs }}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list]
+- apiGroups: [""]
+  resources: [pods/log]
+  verbs: [get]
+{{- end }}
+{{- end }}

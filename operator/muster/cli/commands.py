@@ -21,6 +21,7 @@ from muster.cli.rerun_command import rerun
 from muster.cli.run.command import run
 from muster.cli.storage.commands import storage
 from muster.cli.web.command import board
+from muster.cli.web.served.command import board_server
 
 app = typer.Typer(
     name="muster",
@@ -248,6 +249,7 @@ app.command()(rerun)
 app.command("import")(import_command)
 app.command()(migrate)
 app.command()(operator)
+app.command("board-server")(board_server)
 
 
 def keep_only_command(names: list[str]) -> None:

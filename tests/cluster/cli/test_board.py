@@ -36,7 +36,6 @@ async def opened(muster: Muster, *options: str) -> AsyncIterator[BoardClient]:
 
 async def test_a_board_shows_the_jobs_of_a_namespace(muster: Muster, told: ToldJobs, namespace: str) -> None:
     told.create(RUNNING)
-    told.pod(1, "echo '[rank 2] first'; echo '[rank 3] other'; echo '[rank 2] last'")
     key = f"{namespace}.{NAME}"
     async with opened(muster, "--namespace", namespace) as board:
         async with board.get(f"/api/jobs/{key}/events") as stream:
@@ -48,12 +47,19 @@ async def test_a_board_shows_the_jobs_of_a_namespace(muster: Muster, told: ToldJ
             while (event := await read_event(stream))["phase"] == "Running":
                 assert event["columns"] == {"states": [], "stepsBehind": [], "stepMicroseconds": []}
             assert event["problems"][0]["end"] == "exit 3"
-        told.pod_is(1, "Succeeded")
-        output = await board.read_json(f"/api/jobs/{key}/ranks/2")
-        assert output == {"lastLines": ["first", "last"], "stackLines": []}
-        assert (await board.read(f"/api/jobs/{key}/ranks/4"))[0] == 404
         told.delete()
         await until_listed(board)
+
+
+async def test_a_board_shows_the_lines_of_a_rank(muster: Muster, told: ToldJobs, namespace: str) -> None:
+    told.create(RUNNING)
+    told.pod(1, "echo '[rank 2] first'; echo '[rank 3] other'; echo '[rank 2] last'")
+    told.pod_is(1, "Succeeded")
+    async with opened(muster, "--namespace", namespace) as board:
+        path = f"/api/jobs/{namespace}.{NAME}/ranks"
+        assert await board.read_json(f"{path}/2") == {"lastLines": ["first", "last"], "stackLines": []}
+        assert await board.read_json(f"{path}/0") == {"lastLines": [], "stackLines": []}
+        assert (await board.read(f"{path}/4"))[0] == 404
 
 
 async def until_listed(board: BoardClient, *keys: str) -> None:

@@ -163,10 +163,12 @@ def account(
     *,
     taints: tuple[str, ...] = (),
     shards: int = 1,
+    name: str = "muster",
 ) -> Path:
     """Return a kubeconfig of the operator's account with the chart's permissions for its namespace and `more`.
 
-    With `taints`, the account may read Kubernetes nodes. It may hold the Leases of `shards`.
+    With `taints`, the account may read Kubernetes nodes. It may hold the Leases of `shards`. `name` muster-board is the
+    account of the board.
     """
     values = folder / "values.json"
     given = {
@@ -174,6 +176,7 @@ def account(
         "disruptions": {"taints": taints},
         "shards": shards,
         "webhook": {"enabled": True},
+        "board": {"enabled": name == "muster-board", "logs": True},
     }
     values.write_text(json.dumps({"image": {"repository": "unused"}, **given}), encoding="utf-8")
     version = json.loads(kubectl("version", "--output=json"))["serverVersion"]["gitVersion"]
@@ -181,7 +184,7 @@ def account(
     rendered = helm("template", "muster", str(CHART), *where, f"--values={values}", "--set=userRoles=false")
     rights = [each for each in yaml.safe_load_all(rendered) if each and each["kind"] in RIGHTS]
     kubectl.apply(*rights)
-    token = kubectl("create", "token", "muster", f"--namespace={namespace}", "--duration=1h").strip()
+    token = kubectl("create", "token", name, f"--namespace={namespace}", "--duration=1h").strip()
     config = json.loads(kubectl("config", "view", "--raw", "--minify", "--flatten", "--output=json"))
     config["users"] = [{"name": "muster", "user": {"token": token}}]
     config["contexts"][0]["context"] |= {"user": "muster", "namespace": namespace}

@@ -26,7 +26,7 @@ def serve_runs(folder: Path, port: int) -> int:
 
 async def serve_jobs(source: JobSource, port: int) -> int:
     """Serve the jobs of `source`; return the exit code. Raises `BadInput` if the port is in use."""
-    token = make_token()
+    token, stop = make_token(), catch_stop()
     with _bind(port) as listener:
         bound_port: int = listener.getsockname()[1]
         server = BoardServer(TokenAccess(source, token), Hosts(bound_port))
@@ -37,7 +37,7 @@ async def serve_jobs(source: JobSource, port: int) -> int:
             await web.SockSite(runner, listener).start()
             sys.stdout.write(f"http://{ADDRESS}:{bound_port}/#token={token}\n")
             sys.stdout.flush()
-            await wait_for_stop()
+            await stop.wait()
         finally:
             await runner.cleanup()
     return 0
@@ -50,9 +50,9 @@ def _bind(port: int) -> socket.socket:
         raise BadInput(f"--port {port}: {error.strerror}") from None
 
 
-async def wait_for_stop() -> None:
-    """Wait for SIGINT or SIGTERM."""
+def catch_stop() -> asyncio.Event:
+    """Return an event that SIGINT and SIGTERM set from now on."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    await stop.wait()
+    return stop
