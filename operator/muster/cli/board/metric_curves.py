@@ -65,11 +65,12 @@ def add_values(curves: MetricCurves, seconds: float, values: Mapping[str, float]
 
 
 def _add_point(curve: MetricCurve, seconds: float, value: float, interval: float) -> MetricCurve:
+    time = round(seconds, 1)
     is_flat = curve.values[-2:] == (value, value)
     # Compare with the point before: the last one may have been replaced.
-    is_soon = len(curve.seconds) > 1 and seconds - curve.seconds[-2] < interval
+    is_soon = len(curve.seconds) > 1 and time - curve.seconds[-2] < interval
     kept = len(curve.values) - (1 if is_flat or is_soon else 0)
-    return MetricCurve(curve.name, (*curve.seconds[:kept], round(seconds, 1)), (*curve.values[:kept], value))
+    return MetricCurve(curve.name, (*curve.seconds[:kept], time), (*curve.values[:kept], value))
 
 
 def _drop_every_second(curve: MetricCurve) -> MetricCurve:
