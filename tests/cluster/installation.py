@@ -124,6 +124,7 @@ class Installer:
                 "namespaces": [jobs],
                 "webhook": {"enabled": True},
                 "disruptions": {"taints": ["karpenter.sh/disrupted"]},
+                "board": {"enabled": True},
             }
             release = stack.enter_context(installed(self._cluster, kubectl, helm, values))
             # The objects of an earlier installation are deleted with it.

@@ -63,6 +63,8 @@ class ReviewServer:
 
     async def get_job(self, request: web.Request) -> web.Response:
         """Answer a request for one job."""
+        if self.is_broken:
+            return make_failure(503, "ServiceUnavailable", "etcd is away")
         for job in self.jobs:
             if (job["metadata"]["namespace"], job["metadata"]["name"]) == tuple(request.match_info.values()):
                 return web.json_response(job)

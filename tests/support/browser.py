@@ -14,6 +14,10 @@ import aiohttp
 _KEY_CODES = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Home": 36, "End": 35, "Tab": 9}
 
 
+class Navigated(Exception):
+    """The page has loaded another one meanwhile."""
+
+
 @dataclass
 class Page:
     """An open page. `errors` are the messages of its console: exceptions, and what its security policy refused."""
@@ -43,6 +47,8 @@ class Page:
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
         await self.socket.send_json({"id": number, "method": method, "params": parameters})
         message = await asyncio.wait_for(answer, 60)
+        if "navigated" in message.get("error", {}).get("message", ""):
+            raise Navigated
         assert "error" not in message, message
         result: dict[str, Any] = message["result"]
         return result
@@ -78,11 +84,17 @@ class Page:
         return result["result"].get("value")
 
     async def await_true(self, expression: str, seconds: float = 60) -> None:
-        """Wait until the expression is true, at each frame that the page draws."""
+        """Wait until the expression is true, at each frame that the page draws. The page may load another one."""
         until = time.monotonic() + seconds
-        while not await self.evaluate(f"new Promise(next => requestAnimationFrame(() => next(!!({expression}))))"):
-            text = await self.evaluate("document.body.innerText")
-            assert time.monotonic() < until, f"not true within {seconds} s: {expression}; {self.errors}; {text}"
+        while not await self._is_true(expression):
+            assert time.monotonic() < until, f"not true within {seconds} s: {expression}; {self.errors}"
+
+    async def _is_true(self, expression: str) -> bool:
+        frame = f"new Promise(next => requestAnimationFrame(() => next(!!({expression}))))"
+        try:
+            return bool(await self.evaluate(frame))
+        except Navigated:
+            return False
 
     async def press(self, key: str) -> None:
         """Press and release a key."""

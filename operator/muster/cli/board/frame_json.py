@@ -18,6 +18,9 @@ from muster.cli.board.history_json import decode_curves, decode_time_line, encod
 _RUN = 3
 """The integers of a run."""
 
+_BLOCK = 256
+"""The ranks that are compared at once."""
+
 
 def encode_frame(frame: Frame) -> dict[str, JSON]:
     """Return the whole frame."""
@@ -72,18 +75,40 @@ def _encode_head(frame: Frame) -> dict[str, JSON]:
 
 
 def _encode_runs(previous: Sequence[int], column: Sequence[int]) -> list[JSON]:
-    """Return the runs of the ranks whose number is not the one in `previous`."""
-    changed = range(len(column)) if not previous else _list_changes(previous, column)
+    """Return the runs of the ranks whose number is not the one in `previous`; if that is empty, of all ranks."""
+    if not previous:
+        return _encode_column(column)
     runs: list[JSON] = []
-    # Consecutive ranks with the same number have the same difference between the rank and its position in the list.
-    for (number, _), group in groupby(enumerate(changed), key=lambda item: (column[item[1]], item[1] - item[0])):
-        ranks = [rank for _, rank in group]
-        runs += [ranks[0], len(ranks), number]
+    first, end, number = 0, 0, UNKNOWN
+    for rank in _list_changes(previous, column):
+        if rank != end or column[rank] != number:
+            if end > first:
+                runs += (first, end - first, number)
+            first, number = rank, column[rank]
+        end = rank + 1
+    if end > first:
+        runs += (first, end - first, number)
     return runs
 
 
-def _list_changes(previous: Sequence[int], column: Sequence[int]) -> list[int]:
-    return [rank for rank, (old, new) in enumerate(zip(previous, column, strict=True)) if old != new]
+def _encode_column(column: Sequence[int]) -> list[JSON]:
+    runs: list[JSON] = []
+    first = 0
+    for number, group in groupby(column):
+        count = len(list(group))
+        runs += (first, count, number)
+        first += count
+    return runs
+
+
+def _list_changes(previous: Sequence[int], column: Sequence[int]) -> Iterator[int]:
+    """Yield the ranks that differ. Python compares whole blocks fifty times as fast as their ranks."""
+    if previous is column:
+        return
+    for first in range(0, len(column), _BLOCK):
+        old, new = previous[first : first + _BLOCK], column[first : first + _BLOCK]
+        if old != new:
+            yield from [first + at for at, (one, other) in enumerate(zip(old, new, strict=True)) if one != other]
 
 
 def decode_frame(value: JSON) -> Frame:
@@ -125,17 +150,18 @@ def _decode_problem(fields: Mapping[str, JSON]) -> RankProblem:
 
 def _decode_runs(value: JSON, world: int, default: int) -> tuple[int, ...]:
     column = [default] * world
-    numbers = list(_read_integers(value))
-    for start in range(0, len(numbers) - _RUN + 1, _RUN):
-        first, count, number = numbers[start : start + _RUN]
+    numbers = _read_integers(value)
+    for first, count, number in zip(numbers[::_RUN], numbers[1::_RUN], numbers[2::_RUN], strict=False):
         end = min(first + count, world)
         if 0 <= first < end:
             column[first:end] = [number] * (end - first)
     return tuple(column)
 
 
-def _read_integers(value: JSON) -> Iterator[int]:
-    for item in value if isinstance(value, list) else ():
-        number = read_integer(item)
-        if number is not None:
-            yield number
+def _read_integers(value: JSON) -> Sequence[int]:
+    """Return the integers in a list."""
+    return (
+        [item for item in value if isinstance(item, int) and not isinstance(item, bool)]
+        if isinstance(value, list)
+        else []
+    )

@@ -24,6 +24,9 @@ from muster.objects.kubernetes.object_parser import read_missing_parts
 MAX_FRAMES = 64
 """This many jobs keep their last frame, and the curves of their metrics."""
 
+MAX_TOTAL_RANKS = 4_000_000
+"""These jobs have no more ranks than this: a rank takes 24 bytes, and users may write any number into a status."""
+
 MAX_READERS = 2
 """This many statuses are converted at a time. One of 100,000 ranks takes a tenth of a second of processor time."""
 
@@ -52,6 +55,10 @@ class _Record:
     curves: MetricCurves = field(default_factory=MetricCurves)
     shown: ShownJob | None = None
 
+    @property
+    def world(self) -> int:
+        return 0 if self.shown is None else self.shown.frame.world
+
 
 @dataclass
 class JobFrames:
@@ -65,8 +72,7 @@ class JobFrames:
         """Return the newest state of a job. Raises `JobNotFound`, and `NotShown` if the API server doesn't answer."""
         record = self._records.setdefault(listed.key, _Record())
         self._records.move_to_end(listed.key)
-        if len(self._records) > MAX_FRAMES:
-            self._records.popitem(last=False)
+        self._make_room()
         async with record.lock:
             is_new = record.version != listed.version and time.monotonic() >= record.read_again_at
             shown = record.shown
@@ -74,6 +80,13 @@ class JobFrames:
                 shown = await self._load(listed, record)
             record.shown = _advance(shown, time.time())
             return record.shown
+
+    def _make_room(self) -> None:
+        """Forget the jobs that no page has asked about for the longest time."""
+        ranks = sum(record.world for record in self._records.values())
+        while len(self._records) > MAX_FRAMES or (ranks > MAX_TOTAL_RANKS and len(self._records) > 1):
+            _, record = self._records.popitem(last=False)
+            ranks -= record.world
 
     async def _load(self, listed: ListedJob, record: _Record) -> ShownJob:
         try:

@@ -82,7 +82,7 @@ class BoardServer:
         app = web.Application(middlewares=[self._check])
         app.on_response_prepare.append(_add_headers)
         app.router.add_get("/api/jobs", _list_jobs)
-        app.router.add_get("/api/jobs/{key}/events", self._stream_events)
+        app.router.add_get("/api/jobs/{key}/events", self._stream_events, allow_head=False)
         app.router.add_get(r"/api/jobs/{key}/ranks/{rank:\d{1,7}}", _send_rank)
         app.router.add_get("/", _send_page_file)
         app.router.add_get("/{name}", _send_page_file)

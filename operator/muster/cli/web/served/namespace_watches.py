@@ -17,6 +17,9 @@ MAX_WATCHES = 64
 IDLE_SECONDS = 60.0
 """A watch that no request has needed for this long ends."""
 
+CHECK_SECONDS = 10.0
+"""The interval between two looks for such watches."""
+
 LIST_SECONDS = 15.0
 """The timeout for the list of a namespace's jobs."""
 
@@ -36,6 +39,7 @@ class NamespaceWatches:
     client: Client
     namespaces: Sequence[str] = ()
     _watches: dict[str, _Watch] = field(default_factory=dict)
+    _timer: asyncio.TimerHandle | None = None
 
     def serves(self, namespace: str) -> bool:
         """Whether the board shows this namespace ("": all)."""
@@ -43,7 +47,6 @@ class NamespaceWatches:
 
     async def get_jobs(self, namespace: str) -> JobList:
         """Return the current jobs of a namespace ("": of all). Raises `NotShown` if they can't be listed in time."""
-        self._end_idle()
         watch = self._watches.get(namespace) or self._start(namespace)
         watch.used_at = time.monotonic()
         try:
@@ -55,6 +58,8 @@ class NamespaceWatches:
 
     async def close(self) -> None:
         """End all watches."""
+        if self._timer is not None:
+            self._timer.cancel()
         tasks = [watch.task for watch in self._watches.values()]
         for task in tasks:
             task.cancel()
@@ -67,6 +72,8 @@ class NamespaceWatches:
         informer = Informer(self.client, SHOWN_JOBS, (namespace,) if namespace else (), jobs.take)
         task = asyncio.create_task(informer.run(), name=f"the watch of jobs in {namespace or 'all namespaces'}")
         self._watches[namespace] = _Watch(jobs, informer, task, time.monotonic())
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._end_idle)
         return self._watches[namespace]
 
     def _end_idle(self) -> None:
@@ -74,3 +81,6 @@ class NamespaceWatches:
             if time.monotonic() - watch.used_at > IDLE_SECONDS:
                 watch.task.cancel()
                 del self._watches[namespace]
+        self._timer = None
+        if self._watches:
+            self._timer = asyncio.get_running_loop().call_later(CHECK_SECONDS, self._end_idle)

@@ -302,6 +302,8 @@ find("modes").addEventListener("change", (event) => {
   requestPaint();
 });
 window.addEventListener("resize", requestPaint);
+// Another link to this board was opened in the same tab.
+window.addEventListener("hashchange", () => location.reload());
 find("cells").addEventListener("keydown", onKey);
 find("cells").addEventListener("click", (event) => select(cells.findRankAt(event)));
 new ResizeObserver(requestPaint).observe(find("cells"));
