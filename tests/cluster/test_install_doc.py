@@ -45,6 +45,7 @@ def test_the_table_has_every_value() -> None:
     nested = {
         "image",
         "agent",
+        "board",
         "collector",
         "crds",
         "metrics",

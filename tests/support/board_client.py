@@ -45,12 +45,8 @@ async def open_client(url: str, token: str) -> AsyncIterator[BoardClient]:
 
 
 async def read_event(response: aiohttp.ClientResponse) -> Any:
-    """Return the next event of a stream; None at its end."""
-    line = b""
-    async for chunk in response.content.iter_any():
-        line += chunk
-        if line.endswith(b"\n\n"):
-            if line.startswith(b"data: "):
-                return json.loads(line.removeprefix(b"data: "))
-            line = b""
+    """Return the next event of a stream, of at most some kilobytes; None at the end of the stream."""
+    async for line in response.content:
+        if line.startswith(b"data: "):
+            return json.loads(line.removeprefix(b"data: "))
     return None

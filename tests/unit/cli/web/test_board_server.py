@@ -13,13 +13,13 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from muster.api.document import JSON
 from muster.backends.local.layout import FRAME_FILE
 from muster.cli.board.frame import STATES, Frame, RankColumns
 from muster.cli.board.frame_json import encode_frame
 from muster.cli.web.access import Hosts, TokenAccess, make_token
 from muster.cli.web.local_runs import MAX_LOG_BYTES, STALE_SECONDS, LocalRuns
 from muster.cli.web.server import BoardServer
+from support.board_client import read_event
 
 RUNNING = STATES.index("Running")
 FAILED = STATES.index("Failed")
@@ -58,14 +58,6 @@ def write_frame(folder: Path, *states: int, phase: str = "Running") -> None:
     new = folder / "new"
     new.write_text(text)
     new.rename(folder / FRAME_FILE)
-
-
-async def read_event(response: aiohttp.ClientResponse) -> dict[str, JSON]:
-    async for line in response.content:
-        if line.startswith(b"data: "):
-            event: dict[str, JSON] = json.loads(line.removeprefix(b"data: "))
-            return event
-    raise AssertionError("the stream has ended")
 
 
 @pytest.mark.parametrize("path", ["/api/jobs", "/api/jobs/digits/events", "/api/other"])
