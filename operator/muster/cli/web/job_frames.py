@@ -28,7 +28,7 @@ MAX_TOTAL_RANKS = 4_000_000
 """These jobs have no more ranks than this: a rank takes 24 bytes, and users may write any number into a status."""
 
 MAX_READERS = 2
-"""This many statuses are converted at a time. One of 100,000 ranks takes a tenth of a second of processor time."""
+"""This many statuses are converted at a time. One of 100,000 ranks takes 3 to 100 ms of processor time."""
 
 PAUSE_FACTOR = 5.0
 """A job is read again only after this many times the time that the last reading took: a fifth of a core at most."""
