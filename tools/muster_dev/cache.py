@@ -12,6 +12,9 @@ from pathlib import Path
 from muster_dev import fetch_uv
 from muster_dev.paths import REQUIREMENTS, get_cache_folder
 
+_BUILT_HERE = "deepspeed"
+"""A package without wheels. The setuptools of .venv builds it, because it is locked."""
+
 
 def fill_folder(name: str, fill: Callable[[Path], None]) -> Path:
     """Return the folder `name` in ~/.cache/muster. If it doesn't exist, create it and fill it with `fill`."""
@@ -40,5 +43,7 @@ def install_folder(name: str, lock: str) -> Path:
 
 def _install(lock: Path, folder: Path) -> None:
     command = [str(fetch_uv.find_uv()), "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
-    command += ["--python", sys.executable]
-    subprocess.run([*command, "--target", folder, "-r", lock], check=True, env=fetch_uv.build_uv_environment())
+    command += ["--no-build-isolation-package", _BUILT_HERE, "--python", sys.executable]
+    # uv leaves a file there when it builds a package.
+    environment = {**fetch_uv.build_uv_environment(), "TMPDIR": str(folder.parent)}
+    subprocess.run([*command, "--target", folder, "-r", lock], check=True, env=environment)
