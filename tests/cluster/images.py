@@ -69,15 +69,21 @@ def architecture() -> str:
 
 def pause_image(programs: Programs) -> Image:
     """Return the image of every pod's first process, a static program."""
-    program = programs.paths["pause"]
-    layer = program.parent / "layer.tar"
+    return programs_image(PAUSE_IMAGE, {"pause": programs.paths["pause"]}, {"Cmd": ["/pause"]})
+
+
+def programs_image(name: str, programs: Mapping[str, Path], config: Mapping[str, object]) -> Image:
+    """Return an image of static programs, by their paths in the image. Its layer is kept beside the first of them."""
+    folder = next(iter(programs.values())).parent
+    layer = folder / "layer.tar"
     if not layer.exists():
-        with tempfile.TemporaryDirectory(dir=program.parent) as scratch:
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
             made = Path(scratch) / "layer.tar"
             with tarfile.open(made, "w") as written:
-                written.add(program, "pause")
+                for path, program in programs.items():
+                    written.add(program, path)
             made.rename(layer)
-    return Image(PAUSE_IMAGE, (layer,), {"Cmd": ["/pause"]})
+    return Image(name, (layer,), config)
 
 
 def python_image(debian: Debian) -> Image:

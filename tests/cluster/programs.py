@@ -32,6 +32,8 @@ KIND = Module("kind", (("kind", "sigs.k8s.io/kind"),))
 KWOK = Module("kwok", (("kwok", "sigs.k8s.io/kwok/cmd/kwok"),))
 # Only the test of the page about GitOps needs this program: it computes health as Flux and Argo CD do.
 GITOPS = Module("gitops", (("gitops", "."),))
+# Only the tests of the queues need these programs (queues/source.py).
+KUEUE = Module("kueue", (("kueue", "sigs.k8s.io/kueue/cmd/kueue"),))
 MODULES = (
     Module("pause", (("pause", "."),)),
     Module("etcd", (("etcd", "go.etcd.io/etcd/server/v3"),)),

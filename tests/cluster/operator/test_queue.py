@@ -15,7 +15,7 @@ def test_a_job_starts_when_its_group_of_pods_is_admitted(process_operator: Opera
     jobs.wait("queued", "jsonpath={.status.conditions[?(@.type=='Scheduled')].reason}=SchedulingGated")
     status = jobs.status("queued")
     assert status["phase"] == "Queued", process_operator.said
-    assert "Kueue has not admitted the job yet" in status["message"]
+    assert "Kueue does not manage the pods of namespace" in status["message"]
     pods = json.loads(jobs.run("get", "pods", "--selector=muster.dev/job=queued", "--output=json"))["items"]
     for pod in pods:
         labels, annotations = pod["metadata"]["labels"], pod["metadata"]["annotations"]

@@ -52,6 +52,8 @@ def test_resources_and_configurations_are_valid(block: Block) -> None:
         return
     if "kind: HorizontalPodAutoscaler\n" in block.text:
         return  # a test on a cluster applies it
+    if block.text.startswith("apiVersion: kueue.x-k8s.io/"):
+        return  # tests/cluster/queues/test_kueue.py applies it
     if "name: argocd-cm\n" in block.text:
         return  # tests/cluster/fields/test_gitops_health.py runs it
     if read_kind(document)[0] == RUNTIME_GROUP and read_kind(document)[1] in RUNTIME_PLURALS:

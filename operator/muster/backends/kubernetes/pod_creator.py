@@ -23,6 +23,7 @@ from muster.objects.kubernetes.kinds import PODS, Object
 from muster.objects.kubernetes.names import build_pod_name
 from muster.objects.kubernetes.pods import JOB_PODS, read_pod
 from muster.render.kubernetes import render
+from muster.render.kubernetes.kueue import choose_group_number
 from muster.render.kubernetes.not_renderable import NotRenderable
 from muster.render.kubernetes.pod_copy import copy_pod
 from muster.render.kubernetes.pod_settings import PodSettings
@@ -37,25 +38,34 @@ UNCONFIRMED_SECONDS = 10.0
 
 @dataclass
 class _Batch:
-    """Pods of one job that are created together. `refusal` applies to all of them."""
+    """Pods of one job that are created together. `refusal` applies to all of them.
+
+    `equal_nodes` are groups of nodes with equal pods, `group_number` is the group of all of them in Kueue.
+    """
 
     job: Job
     job_state: JobState
-    groups: Sequence[Sequence[int]]
+    equal_nodes: Sequence[Sequence[int]]
+    group_number: int
     node_problems: dict[int, Problem] = field(default_factory=dict)
     refusal: Refusal | None = None
     _rendered: dict[tuple[int, tuple[str, ...]], Object] = field(default_factory=dict)
     _group_of: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._group_of = {node: group for group, nodes in enumerate(self.groups) for node in nodes}
+        self._group_of = {node: group for group, nodes in enumerate(self.equal_nodes) for node in nodes}
 
     def make_pod(self, action: CreateNode, pod_settings: PodSettings) -> Object:
         """Return the pod. Raises `NotRenderable`."""
         job, key = self.job, self._get_variant(action)
         if key not in self._rendered:
             self._rendered[key] = render.render_pod(
-                job, action.node, action.replacement, pod_settings, action.avoided_nodes
+                job,
+                action.node,
+                action.replacement,
+                pod_settings,
+                action.avoided_nodes,
+                group_number=self.group_number,
             )
         return copy_pod(self._rendered[key], job.metadata.name, action.node, action.replacement)
 
@@ -92,7 +102,7 @@ class PodCreator:
             return
         taken_numbers = dict(job_state.taken_replacement_numbers)
         before = (job_state.find_refusal(generation), dict(job_state.pod_problems), taken_numbers)
-        batch = _Batch(job, job_state, group_equal_nodes(job))
+        batch = _Batch(job, job_state, group_equal_nodes(job), self._choose_group_number(job, actions))
         batch.refusal = await self._prepare(batch, actions)
         failures: list[ApiError] = []
         if batch.refusal is None:
@@ -104,6 +114,10 @@ class PodCreator:
         # Raise a failed request only after all responses are handled.
         if failures:
             raise failures[0]
+
+    def _choose_group_number(self, job: Job, actions: Sequence[CreateNode]) -> int:
+        pods = (entry.pod for entry in self.pods.list_pods(job.metadata.uid))
+        return choose_group_number(job, pods, (action.replacement for action in actions))
 
     async def _prepare(self, batch: _Batch, actions: Sequence[CreateNode]) -> Refusal | None:
         job, job_state = batch.job, batch.job_state
@@ -132,7 +146,7 @@ class PodCreator:
         Only render the first pod, because muster creates it before all others.
         """
         job, first_node = batch.job, next(iter(actions))
-        for nodes in batch.groups:
+        for nodes in batch.equal_nodes:
             action = next((actions[node] for node in nodes if node in actions), None)
             if action is None:
                 continue

@@ -33,6 +33,9 @@ _REFUSALS = re.compile(
 )
 _REASON = re.compile(r"^([A-Z][A-Za-z0-9]{1,62}): ([^\n]+)\Z", re.MULTILINE)
 _SHUTDOWN = "node shutdown"
+_KUEUE_REASONS = re.compile(r"WorkloadDeleted|WorkloadEvicted\w*|NoMatchingWorkload|NotAdmitted")
+_KUEUE_PREEMPTION = "WorkloadEvictedDueToPreempted"
+"""The reasons of a pod's condition in Kueue 0.17 (pkg/controller/jobframework/reconciler.go)."""
 
 
 def find_eviction(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
@@ -97,6 +100,17 @@ def _build_disruption_problem(pod: PodView, target: Condition) -> Problem:
             return Problem(NODE_SHUTDOWN, f"{pod.kube_node} shuts down")
         case _:
             return Problem(EVICTED, f"{pod.kube_node} ended it: {quote(target.message)}")
+
+
+def find_queue_eviction(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:
+    """Return why Kueue ended the pod's group, according to the condition that it sets before it deletes the pod."""
+    target = pod.find_condition("TerminationTarget")
+    if target is None or not target.is_true or _KUEUE_REASONS.fullmatch(target.reason) is None:
+        return None
+    if _has_ended_before(pod, target.at):
+        return None
+    reason = PREEMPTED if target.reason == _KUEUE_PREEMPTION else EVICTED
+    return Problem(reason, f"Kueue ended the job's pods: {quote(target.message)}")
 
 
 def find_out_of_memory(pod: PodView, _: tuple[PodWarning, ...]) -> Problem | None:

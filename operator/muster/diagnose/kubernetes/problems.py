@@ -23,6 +23,7 @@ _CHECKS: tuple[Check, ...] = (
     end_problems.find_failed_init_container,
     # An eviction also deletes the pod, and its reason is more specific.
     end_problems.find_disruption,
+    end_problems.find_queue_eviction,
     end_problems.find_deletion,
     end_problems.find_kill,
     # From here on, the pod waits. It may still have warnings about earlier stages of its start.

@@ -5,16 +5,11 @@ import re
 from muster.core.failure.problems import SCHEDULING_GATED, UNSCHEDULABLE
 from muster.core.problem import Problem
 from muster.diagnose.kubernetes.quoting import quote
+from muster.objects.kubernetes.kueue import ADMISSION_GATE, TOPOLOGY_GATE
 from muster.objects.kubernetes.pods import PodView
 from muster.objects.kubernetes.warnings import PodWarning
-from muster.render.kubernetes.gang import KUEUE_GATE
 
 VOLUME_CLAIM_MISSING = "VolumeClaimMissing"
-
-_NOT_ADMITTED = (
-    "Kueue has not admitted the job yet: `kubectl get workloads.kueue.x-k8s.io` tells why; without one for the job, "
-    "Kueue does not manage pods of this namespace"
-)
 
 _SCHEDULING_FAILURE = re.compile(r"0/(\d+) nodes are available: (.*)", re.DOTALL)
 # Ignore the text about preemption. If preemption could help, the pod would be scheduled.
@@ -48,8 +43,9 @@ def find_scheduling_problem(pod: PodView, _: tuple[PodWarning, ...]) -> Problem 
     if pod.kube_node or scheduled is None or scheduled.is_true:
         return None
     if scheduled.reason == "SchedulingGated":
-        if pod.scheduling_gates == (KUEUE_GATE,):
-            return Problem(SCHEDULING_GATED, _NOT_ADMITTED)
+        # Kueue's webhook adds the second gate, also where Kueue chooses no topology domains.
+        if ADMISSION_GATE in pod.scheduling_gates and {*pod.scheduling_gates} <= {ADMISSION_GATE, TOPOLOGY_GATE}:
+            return Problem(SCHEDULING_GATED, _describe_kueue_gate(pod))
         scheduling_gates = ", ".join(quote(gate, 80) for gate in pod.scheduling_gates[:4])
         return Problem(
             SCHEDULING_GATED,
@@ -64,6 +60,15 @@ def find_scheduling_problem(pod: PodView, _: tuple[PodWarning, ...]) -> Problem 
     if unbound is not None:
         return Problem(UNSCHEDULABLE, unbound)
     return Problem(UNSCHEDULABLE, describe_scheduling_failure(scheduled.message), describe_shortage(scheduled.message))
+
+
+def _describe_kueue_gate(pod: PodView) -> str:
+    if not pod.kueue.is_managed:
+        return (
+            f"Kueue does not manage the pods of namespace {pod.namespace}: Kueue's configuration has to list the "
+            "integration pod, and its managedJobsNamespaceSelector has to select the namespace"
+        )
+    return f"Kueue has not admitted the job yet: `kubectl describe workload {pod.kueue.group}` tells why"
 
 
 def describe_scheduling_failure(message: str) -> str:

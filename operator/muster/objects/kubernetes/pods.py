@@ -18,6 +18,7 @@ from muster.objects.kubernetes.containers import (
     read_truncated_text,
 )
 from muster.objects.kubernetes.kinds import PODS, Object, ParseOptions
+from muster.objects.kubernetes.kueue import MANAGED_LABEL, POD_GROUP_LABEL
 from muster.objects.kubernetes.names import (
     SPEC_HASH_ANNOTATION,
     TRAINER_CONTAINER,
@@ -35,7 +36,7 @@ JOB_PODS = replace(
         metadata=frozenset(
             {
                 *("name", "namespace", "uid", "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"),
-                *("annotations", "ownerReferences"),
+                *("labels", "annotations", "ownerReferences"),
             }
         ),
         parts=frozenset({"spec", "status"}),
@@ -72,6 +73,14 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class KueueMarks:
+    """The marks of Kueue: the name of the pod's group, "" without one, and whether Kueue manages the pod."""
+
+    group: str = ""
+    is_managed: bool = False
+
+
+@dataclass(frozen=True)
 class PodView:
     """A pod of a job. Times are Unix seconds; absent texts are "".
 
@@ -104,6 +113,7 @@ class PodView:
     scheduling_gates: tuple[str, ...] = ()
     tolerated_taints: tuple[str, ...] = ()
     grace_seconds: int | None = None
+    kueue: KueueMarks = KueueMarks()
 
     @property
     def memory_bytes(self) -> int:
@@ -133,7 +143,7 @@ def read_owner_uid(source: Object) -> str:
 def read_pod(source: Object) -> PodView | None:
     """Parse a job's pod; None unless its owner reference and its name belong to the same job.
 
-    Labels are ignored, because users may change them.
+    Labels don't tell the job, because users may change them.
     """
     metadata, spec, status = (read_mapping(source.get(part)) for part in ("metadata", "spec", "status"))
     uid, name, owner = read_string(metadata.get("uid")), read_string(metadata.get("name")), _find_owner(source)
@@ -168,6 +178,7 @@ def read_pod(source: Object) -> PodView | None:
         scheduling_gates=tuple(_list_scheduling_gates(spec)[:MAX_ENTRIES]),
         tolerated_taints=tuple(_list_tolerated_taints(spec)[:MAX_ENTRIES]),
         grace_seconds=read_integer(spec.get("terminationGracePeriodSeconds")),
+        kueue=_read_kueue_marks(read_mapping(metadata.get("labels"))),
     )
 
 
@@ -197,6 +208,10 @@ def _read_condition(source: Object) -> Condition:
         message=read_truncated_text(source.get("message")),
         at=parse_optional_timestamp(source.get("lastTransitionTime")),
     )
+
+
+def _read_kueue_marks(labels: Object) -> KueueMarks:
+    return KueueMarks(read_truncated_text(labels.get(POD_GROUP_LABEL)), labels.get(MANAGED_LABEL) == "true")
 
 
 def _read_deletion_time(metadata: Object) -> float | None:

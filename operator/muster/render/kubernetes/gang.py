@@ -1,23 +1,19 @@
 """Group a job's pods, so that its queue admits them together. Pure.
 
-Kueue 0.12 reads labels and annotations of pods (Kueue documentation, "Run plain pods", groups of pods). Volcano 1.12
-uses a PodGroup scheduling.volcano.sh/v1beta1 and the annotation scheduling.k8s.io/group-name. Coscheduling
-(scheduler-plugins 0.27) uses a PodGroup scheduling.x-k8s.io/v1alpha1 and the label scheduling.x-k8s.io/pod-group.
+Kueue reads labels and annotations of pods (kueue.py). Volcano 1.13 uses a PodGroup scheduling.volcano.sh/v1beta1 and
+the annotation scheduling.k8s.io/group-name. Coscheduling (scheduler-plugins 0.33) uses a PodGroup
+scheduling.x-k8s.io/v1alpha1 and the label scheduling.x-k8s.io/pod-group.
 """
 
 from dataclasses import dataclass
 
-from muster.api.document import JSON
 from muster.api.spec.job import Job
 from muster.objects.kubernetes.kinds import COSCHEDULING_POD_GROUPS, VOLCANO_POD_GROUPS, Kind, Object
 from muster.objects.kubernetes.names import build_children_name
 from muster.render.kubernetes.base_patches import make_job_labels, make_owner_reference
+from muster.render.kubernetes.kueue import make_kueue_patches
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import PodPatch, wrap_in_spec
-
-KUEUE_GATE = "kueue.x-k8s.io/admission"
-
-_UID_CHARS = 8
 
 
 @dataclass(frozen=True)
@@ -28,13 +24,13 @@ class PodGroup:
     body: Object
 
 
-def make_queue_patches(job: Job) -> tuple[PodPatch, ...]:
-    """Return the patches that add a pod to its group."""
+def make_queue_patches(job: Job, group_number: int) -> tuple[PodPatch, ...]:
+    """Return the patches that add a pod to its group. `group_number` is the group's in Kueue."""
     queue = job.spec.queue
     if queue is None:
         return ()
     if queue.kueue is not None:
-        return _make_kueue_patches(job, queue.kueue)
+        return make_kueue_patches(job, queue.kueue, group_number)
     if queue.volcano is not None:
         return (
             PodPatch(
@@ -79,32 +75,6 @@ def _get_min_member(job: Job) -> int:
     """Return the minimum number of pods that the scheduler places together."""
     elastic = job.spec.elastic
     return job.spec.nodes if elastic is None else elastic.min_nodes
-
-
-def _make_kueue_patches(job: Job, queue: str) -> tuple[PodPatch, ...]:
-    source = "spec.queue.kueue"
-    # The uid distinguishes the groups of jobs with the same name.
-    group = f"{job.metadata.name}-{job.metadata.uid[:_UID_CHARS]}"
-    gates: list[JSON] = [{"name": KUEUE_GATE}]
-    return (
-        _make_label_patch("kueue.x-k8s.io/queue-name", queue, "the LocalQueue"),
-        _make_label_patch("kueue.x-k8s.io/pod-group-name", group, "Kueue admits the job's pods together"),
-        _make_annotation_patch("kueue.x-k8s.io/pod-group-total-count", str(job.spec.nodes + job.spec.spares), source),
-        PodPatch(
-            {"metadata": {"annotations": {"kueue.x-k8s.io/retriable-in-group": "false"}}},
-            source,
-            "a failed job releases its quota; otherwise Kueue would wait for replacements of failed pods",
-        ),
-        PodPatch(
-            wrap_in_spec({"schedulingGates": gates}),
-            source,
-            "Kueue removes the gate when it admits the job; muster sets it, so that no pod starts while Kueue is down",
-        ),
-    )
-
-
-def _make_label_patch(name: str, value: str, reason: str) -> PodPatch:
-    return PodPatch({"metadata": {"labels": {name: value}}}, "spec.queue.kueue", reason)
 
 
 def _make_annotation_patch(name: str, value: str, source: str) -> PodPatch:

@@ -15,6 +15,7 @@ from muster.render.kubernetes.hardware import (
     make_instance_type_patches,
     make_toleration_patches,
 )
+from muster.render.kubernetes.kueue import make_role_patches
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.mounts import make_volume_patches
 from muster.render.kubernetes.not_renderable import IMAGE_NOT_SET, NotRenderable
@@ -39,32 +40,33 @@ class PodPatches:
 
 
 def make_pod_patches(
-    job: Job, node: int, replacement: int, pod_settings: PodSettings, avoided_nodes: Sequence[str] = ()
+    job: Job,
+    node: int,
+    replacement: int,
+    pod_settings: PodSettings,
+    avoided_nodes: Sequence[str] = (),
+    *,
+    group_number: int = 0,
 ) -> PodPatches:
-    """Return the patches of a node's pod, which avoids some Kubernetes nodes.
+    """Return the patches of a node's pod, which avoids some Kubernetes nodes. `group_number` is its group's in Kueue.
 
     Raises `NotRenderable` and `InvalidResource`.
     """
     user_patches = collect_user_patches(job, node)
     user_fields = merge_patches(user_patches)
-    if not get_trainer(user_fields).get("image"):
-        raise NotRenderable(
-            Problem(
-                IMAGE_NOT_SET,
-                "no image is set for the ranks' container: set spec.image, for example "
-                "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime",
-            )
-        )
+    _check_image(user_fields)
     without_containers = (
         *make_default_patches(user_fields),
         *make_volume_patches(job, user_fields),
-        *_make_machine_patches(job, user_patches, user_fields),
+        *_make_machine_patches(job, user_patches, user_fields, group_number),
     )
+    pod = merge_patches((*without_containers, *user_patches))
     return PodPatches(
         defaults=(
             *without_containers,
             *make_avoidance_patches(avoided_nodes),
-            *_make_init_container_patches(job, node, merge_patches((*without_containers, *user_patches)), pod_settings),
+            *make_role_patches(job, pod),
+            *_make_init_container_patches(job, node, pod, pod_settings),
         ),
         user_patches=user_patches,
         fixed_patches=(
@@ -75,6 +77,17 @@ def make_pod_patches(
     )
 
 
+def _check_image(user_fields: Fields) -> None:
+    if not get_trainer(user_fields).get("image"):
+        raise NotRenderable(
+            Problem(
+                IMAGE_NOT_SET,
+                "no image is set for the ranks' container: set spec.image, for example "
+                "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime",
+            )
+        )
+
+
 def _make_init_container_patches(job: Job, node: int, pod: Fields, pod_settings: PodSettings) -> tuple[PodPatch, ...]:
     """Return muster's init containers, which run before the user's."""
     return (
@@ -83,7 +96,9 @@ def _make_init_container_patches(job: Job, node: int, pod: Fields, pod_settings:
     )
 
 
-def _make_machine_patches(job: Job, user_patches: tuple[PodPatch, ...], user_fields: Fields) -> tuple[PodPatch, ...]:
+def _make_machine_patches(
+    job: Job, user_patches: tuple[PodPatch, ...], user_fields: Fields, group_number: int
+) -> tuple[PodPatch, ...]:
     """Return the patches for the machine and its devices."""
     hardware = (*make_device_patches(job, user_fields), *make_efa_patches(job, user_fields))
     pod = merge_patches((*hardware, *user_patches))
@@ -93,5 +108,5 @@ def _make_machine_patches(job: Job, user_patches: tuple[PodPatch, ...], user_fie
         *hardware,
         *make_toleration_patches(pod),
         *make_placement_patches(job, pod),
-        *make_queue_patches(job),
+        *make_queue_patches(job, group_number),
     )

@@ -24,10 +24,20 @@ from muster_worker.contract.schema import Plan
 
 
 def render_pod(
-    job: Job, node: int, replacement: int, pod_settings: PodSettings, avoided_nodes: Sequence[str] = ()
+    job: Job,
+    node: int,
+    replacement: int,
+    pod_settings: PodSettings,
+    avoided_nodes: Sequence[str] = (),
+    *,
+    group_number: int = 0,
 ) -> Object:
-    """Return a node's pod, which avoids some Kubernetes nodes. Raises `NotRenderable`."""
-    fields = merge_patches(make_pod_patches(job, node, replacement, pod_settings, avoided_nodes).all)
+    """Return a node's pod, which avoids some Kubernetes nodes and is in the group `group_number` of Kueue.
+
+    Raises `NotRenderable`.
+    """
+    patches = make_pod_patches(job, node, replacement, pod_settings, avoided_nodes, group_number=group_number)
+    fields = merge_patches(patches.all)
     metadata = read_mapping(fields["metadata"])
     # Output metadata in the usual order.
     names = ("name", "namespace", "labels", "annotations", "ownerReferences")

@@ -50,8 +50,8 @@ CASES = [
         WAITING,
         "SchedulingGated",
         (
-            "Kueue has not admitted the job yet: `kubectl get workloads.kueue.x-k8s.io` tells why; without one for the "
-            "job, Kueue does not manage pods of this namespace"
+            "Kueue does not manage the pods of namespace vision: Kueue's configuration has to list the integration "
+            "pod, and its managedJobsNamespaceSelector has to select the namespace"
         ),
     ),
     (

@@ -1,7 +1,6 @@
 """A job as one group of pods, as each queue's own schema requires."""
 
 import asyncio
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,8 +22,6 @@ from muster.backends.kubernetes.pod_index import PodIndex
 from muster.clients.kubernetes.client import Client
 from muster.collector.store import RankStore
 from muster.core.actions import CreateNode
-from muster.diagnose.kubernetes.scheduling import find_scheduling_problem
-from muster.objects.kubernetes.pods import read_pod
 from muster.render.kubernetes.gang import render_pod_group
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.pod_patch import get_entries
@@ -95,25 +92,6 @@ def test_pods_belong_to_the_coscheduling_group() -> None:
     assert pod_spec(own)["schedulerName"] == "gangs"
 
 
-def test_pods_are_a_group_that_kueue_s_webhook_takes() -> None:
-    """Kueue 0.12's requirements for a pod of a group (pkg/controller/jobs/pod/pod_webhook.go, validateCommon)."""
-    job = cluster_job(queue={"kueue": "team-a"}, nodes=4)
-    labels, annotations = metadata(job, "labels"), metadata(job, "annotations")
-    assert labels["kueue.x-k8s.io/queue-name"] == "team-a"
-    group = str(labels["kueue.x-k8s.io/pod-group-name"])
-    assert re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", group)
-    assert len(group) <= 63
-    assert annotations["kueue.x-k8s.io/pod-group-total-count"] == "4"
-    assert annotations["kueue.x-k8s.io/retriable-in-group"] == "false"
-    assert pod_spec(job)["schedulingGates"] == [{"name": "kueue.x-k8s.io/admission"}]
-    assert render_pod_group(job) is None
-
-
-def test_kueue_admits_the_spares_with_the_nodes() -> None:
-    job = cluster_job(queue={"kueue": "team-a"}, nodes=4, spares=2)
-    assert metadata(job, "annotations")["kueue.x-k8s.io/pod-group-total-count"] == "6"
-
-
 @pytest.mark.parametrize("queue", [VOLCANO, COSCHEDULING])
 def test_a_pod_group_does_not_wait_for_spares(queue: JSON) -> None:
     group = render_pod_group(cluster_job(queue=queue, nodes=4, spares=2))
@@ -121,27 +99,9 @@ def test_a_pod_group_does_not_wait_for_spares(queue: JSON) -> None:
     assert read_mapping(group.body["spec"])["minMember"] == 4
 
 
-def test_jobs_of_one_name_are_different_groups() -> None:
-    job = cluster_job(queue={"kueue": "team-a"})
-    later = job.model_copy(update={"metadata": job.metadata.model_copy(update={"uid": "0" * 36})})
-    name = "kueue.x-k8s.io/pod-group-name"
-    assert metadata(job, "labels")[name] != metadata(later, "labels")[name]
-
-
 def test_the_owner_s_scheduler_counts() -> None:
     job = cluster_job(queue=VOLCANO, template={"spec": {"schedulerName": "volcano-canary"}})
     assert pod_spec(job)["schedulerName"] == "volcano-canary"
-
-
-def test_a_pod_that_kueue_holds_says_so() -> None:
-    conditions: list[JSON] = [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]
-    pod: Fields = {**rendered(cluster_job(queue={"kueue": "team-a"})), "status": {"conditions": conditions}}
-    pod["metadata"] = {**read_mapping(pod["metadata"]), "uid": "pod"}
-    read = read_pod(pod)
-    assert read is not None
-    problem = find_scheduling_problem(read, ())
-    assert problem is not None
-    assert problem.message.startswith("Kueue has not admitted the job yet")
 
 
 @dataclass

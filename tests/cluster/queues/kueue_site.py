@@ -1,0 +1,82 @@
+"""A namespace with an operator and a LocalQueue of Kueue, which runs on the cluster as its own chart installs it."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import yaml
+
+from cluster.helm import Helm
+from cluster.places import ROOT
+from cluster.queues.source import KUEUE
+from cluster.shared import Kubectl, SharedCluster
+from integration.docs.pages import blocks
+
+NAMESPACE = "kueue-system"
+QUEUE = "team-a"
+PRIORITIES = {"low": 100, "high": 1000}
+CPU = "250m"
+"""The quota: room for one gang (gangs.py)."""
+
+API = "kueue.x-k8s.io/v1beta2"
+
+
+@contextmanager
+def install(cluster: SharedCluster, kubectl: Kubectl, helm: Helm, namespace: str) -> Iterator[None]:
+    """Install Kueue for the pods of one namespace, and uninstall it with all that it holds."""
+    image, files = KUEUE.provide()
+    cluster.load(image)
+    repository, _, tag = image.name.rpartition(":")
+    manager = {
+        "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
+        "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
+    }
+    config = {"controllerManagerConfigYaml": json.dumps(_make_config(namespace))}
+    probe = {"initialDelaySeconds": 1}
+    values = {"controllerManager": {"manager": manager, "readinessProbe": probe}, "managerConfig": config}
+    helm.install("kueue", NAMESPACE, values, files / "charts" / "kueue")
+    try:
+        yield
+    finally:
+        # Kueue's finalizers would keep the namespace's pods and Workloads forever.
+        kubectl("delete", "dtj", "--all", f"--namespace={namespace}")
+        kubectl("wait", "--for=delete", "pods", "--all", f"--namespace={namespace}", "--timeout=120s")
+        kubectl("delete", "localqueues,workloads", "--all", f"--namespace={namespace}")
+        kubectl("delete", "clusterqueues,resourceflavors", "--all")
+        helm.uninstall("kueue", NAMESPACE)
+        kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+
+
+def _make_config(namespace: str) -> dict[str, Any]:
+    """Return the chart's configuration with the integration of pods, for one namespace."""
+    return {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": ":8081"},
+        "metrics": {"bindAddress": ":8443"},
+        "webhook": {"port": 9443},
+        "leaderElection": {"leaderElect": False},
+        "integrations": {"frameworks": ["pod"]},
+        "managedJobsNamespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+    }
+
+
+def make_queues(namespace: str) -> Iterator[Any]:
+    """Yield the queue of docs/queues.md with room for one gang, and priorities."""
+    for block in blocks(ROOT / "docs" / "queues.md"):
+        document = yaml.safe_load(block.text) if block.language == "yaml" else {}
+        if document.get("apiVersion") == API:
+            yield _adapt(document, namespace)
+    for name, value in PRIORITIES.items():
+        yield {"apiVersion": API, "kind": "WorkloadPriorityClass", "metadata": {"name": name}, "value": value}
+
+
+def _adapt(document: Any, namespace: str) -> Any:
+    if document["kind"] == "LocalQueue":
+        return {**document, "metadata": {**document["metadata"], "namespace": namespace}}
+    if document["kind"] == "ClusterQueue":
+        [group] = document["spec"]["resourceGroups"]
+        [flavor] = group["flavors"]
+        flavor["resources"] = [{"name": "cpu", "nominalQuota": CPU}]
+    return document
