@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from muster.api.document import JSON, FieldPath
-from muster.api.json_fields import read_mapping
+from muster.api.json_fields import read_mapping, read_string
 from muster.api.schema import find_schema
 from muster.render.kubernetes import merge as pods
 
@@ -97,7 +97,7 @@ class _Merger:
         return job
 
     def _merge_lists(self, path: FieldPath, template: Sequence[JSON], job: Sequence[JSON]) -> list[JSON]:
-        own = {_get_name(entry) for entry in job}
+        own = {name for entry in job if (name := _get_name(entry)) is not None}
         kept = [entry for entry in template if _get_name(entry) not in own]
         self.origins.update({(*path, index): Origin.TEMPLATE for index in range(len(kept))})
         return [*kept, *job]
@@ -113,8 +113,9 @@ class _Merger:
         return value is not None
 
 
-def _get_name(entry: JSON) -> JSON:
-    return read_mapping(entry).get("name")
+def _get_name(entry: JSON) -> str | None:
+    # The webhook gets a job before the API server has compared it with the schema: a name may be a list.
+    return read_string(read_mapping(entry).get("name")) or None
 
 
 def _is_default(path: FieldPath, value: JSON) -> bool:

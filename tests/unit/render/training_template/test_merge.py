@@ -87,6 +87,14 @@ def test_each_field_of_the_tables_exists(path: FieldPath) -> None:
     assert find_schema(("spec", *path)) is not None, format_path(path)
 
 
+@pytest.mark.parametrize("name", [["A"], {"A": 1}, 1, None, ""])
+def test_an_entry_without_a_valid_name_replaces_none(name: JSON) -> None:
+    # The API server compares a job with the schema only after the webhook.
+    template: Spec = {"env": [{"name": "A", "value": "1"}]}
+    job: Spec = {"env": [{"name": name}, "B"]}
+    assert merge_specs(template, job).spec == {"env": [{"name": "A", "value": "1"}, {"name": name}, "B"]}
+
+
 VALUES = st.fixed_dictionaries(
     {},
     optional={
