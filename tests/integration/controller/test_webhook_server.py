@@ -47,6 +47,8 @@ class Site:
     certificate: ServingCertificate
     now: float = 0.0
     refuses: bool = False
+    api_answers: asyncio.Event | None = None
+    reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
     asked: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -65,6 +67,9 @@ class Site:
 
     async def read_template(self, reference: TemplateRef, namespace: str) -> Object:
         self.asked.append((reference.name, namespace))
+        self.reads.release()
+        if self.api_answers is not None:
+            await self.api_answers.wait()
         return {
             "apiVersion": "muster.dev/v1alpha1",
             "kind": reference.kind,
@@ -133,6 +138,69 @@ async def test_the_other_path_merges_the_template_of_the_job(site: Site) -> None
     assert site.asked == [("large", "team")]
     assert response["allowed"] is True
     assert json.loads(base64.b64decode(response["patch"]))[0]["value"]["launcher"] == {"direct": {}}
+
+
+def encode_review_with_template(namespace: str, padding: str = "") -> io.BytesIO:
+    job = {
+        "apiVersion": "muster.dev/v1alpha1",
+        "kind": "DistributedTrainingJob",
+        "metadata": {"name": "digits", "annotations": {"a": padding}},
+        "spec": {"templateRef": {"name": "large"}, "command": ["true"]},
+    }
+    request: Any = REVIEW["request"]
+    review = {**REVIEW, "request": {**request, "namespace": namespace, "object": job}}
+    return io.BytesIO(json.dumps(review).encode())
+
+
+async def test_reviews_that_wait_at_the_same_time_pay_only_for_their_own_work(site: Site) -> None:
+    site.api_answers = asyncio.Event()
+    async with site.session() as session:
+        waiting = []
+        for namespace in ("quiet", *["busy"] * 10):
+            post = session.post(TEMPLATE_PATH, data=encode_review_with_template(namespace))
+            waiting.append(asyncio.ensure_future(post))
+            await site.reads.acquire()
+        burn_until = time.thread_time() + 0.2
+        while time.thread_time() < burn_until:
+            pass
+        site.api_answers.set()
+        for answer in await asyncio.gather(*waiting):
+            assert (await answer.json())["response"]["allowed"] is True
+    spent = [NAMESPACE_LIMIT.burst - site.cpu_time._namespaces.get_balance(name, 0.0) for name in ("quiet", "busy")]
+    assert all(0.0 < seconds < 0.1 for seconds in spent), spent
+
+
+async def test_a_namespace_beyond_its_limit_costs_little_and_gets_no_job_without_its_template(site: Site) -> None:
+    site.cpu_time.charge(API_SERVER, "team", NAMESPACE_LIMIT.burst)
+    before = site.cpu_time._total.get_balance("", 0.0)
+    async with site.session() as session:
+        for _ in range(5):
+            large = encode_review_with_template("team", "x" * 1_900_000)
+            async with session.post(TEMPLATE_PATH, data=large) as answer:
+                response = (await answer.json())["response"]
+            assert (response["allowed"], response["status"]["code"]) == (False, 429)
+            assert "namespace team" in response["status"]["message"]
+        async with session.post(TEMPLATE_PATH, data=encode_review_with_template("other")) as answer:
+            assert (await answer.json())["response"]["allowed"] is True
+    assert before - site.cpu_time._total.get_balance("", 0.0) < 0.1
+    assert site.asked == [("large", "other")]
+
+
+async def test_large_reviews_of_an_api_server_leave_room_for_small_ones(site: Site) -> None:
+    site.api_answers = asyncio.Event()
+    padding = "x" * (MAX_REVIEW_BYTES - 1000)
+    async with site.session() as session:
+        waiting = []
+        for _ in range(2):
+            post = session.post(TEMPLATE_PATH, data=encode_review_with_template("team", padding))
+            waiting.append(asyncio.ensure_future(post))
+            await site.reads.acquire()
+        async with session.post(TEMPLATE_PATH, data=encode_review_with_template("team", padding)) as answer:
+            assert answer.status == 503
+        async with session.post(PATH, json=REVIEW) as answer:
+            assert answer.status == 200
+        site.api_answers.set()
+        assert [answer.status for answer in await asyncio.gather(*waiting)] == [200, 200]
 
 
 async def test_what_is_no_review_is_not_judged(site: Site) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from muster.collector.server.limits import Rate, TokenBuckets
 
@@ -20,6 +23,8 @@ NAMESPACE_LIMIT = Rate(per_second=0.05, burst=0.5)
 """The limit of one namespace: enough to apply a hundred jobs at once."""
 
 MAX_KEYS = 4096
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -47,3 +52,32 @@ class WebhookCpuTime:
         self._addresses.charge(address, seconds, now)
         if namespace:
             self._namespaces.charge(namespace, seconds, now)
+
+
+@dataclass(frozen=True)
+class ChargedCoroutine(Generic[T]):
+    """An awaitable that runs `work`, and calls `charge` with the processor time of each of its steps, in seconds.
+
+    While it waits, as for an answer of the API server, other reviews use the same thread: their time is not its own.
+    """
+
+    work: Coroutine[Any, Any, T]
+    charge: Callable[[float], None]
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        step: Callable[[], Any] = partial(self.work.send, None)
+        while True:
+            started_at = time.thread_time()
+            try:
+                awaited = step()
+            except StopIteration as done:
+                result: T = done.value
+                return result
+            finally:
+                self.charge(time.thread_time() - started_at)
+            try:
+                yield awaited
+            except BaseException as error:  # noqa: BLE001 - raised in the coroutine
+                step = partial(self.work.throw, error)
+            else:
+                step = partial(self.work.send, None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from types import MappingProxyType
 
 from muster.api.document import JSON
@@ -31,6 +32,8 @@ REVIEW_TYPE: Mapping[str, JSON] = MappingProxyType({"apiVersion": "admission.k8s
 
 _MAX_FIELD_BYTES = 1024
 
+_ORIGIN_NAMES = ("uid", "namespace")
+
 _FIELD_NAMES = ("uid", "operation", "namespace", "name", "dryRun", "resource", "subResource")
 
 _JOB_PARSE_OPTIONS = ParseOptions(
@@ -50,6 +53,31 @@ class Review:
     namespace: str
     name: str
     fields: dict[str, JSON]
+
+
+@dataclass(frozen=True)
+class ReviewOrigin:
+    """The identifier of an admission request, and the namespace of its job."""
+
+    uid: str
+    namespace: str
+
+
+def read_origin(text: bytes) -> ReviewOrigin:
+    """Decode only who asks, which an API server writes before the objects. Raises `MalformedJson`.
+
+    So a namespace beyond its limit costs little, whatever the size of its jobs.
+    """
+    found: dict[str, JSON] = {}
+    for name, part in _find_request(find_value(text)).iterate_members():
+        if name in _ORIGIN_NAMES and part.size <= _MAX_FIELD_BYTES:
+            found[name] = part.parse()
+        if len(found) == len(_ORIGIN_NAMES):
+            break
+    uid, namespace = (found.get(name) for name in _ORIGIN_NAMES)
+    if not isinstance(uid, str) or not isinstance(namespace, str):
+        raise MalformedJson("a review needs a uid and a namespace")
+    return ReviewOrigin(uid, namespace)
 
 
 def read_review(text: bytes) -> Review:
@@ -92,12 +120,25 @@ def find_problems(
     )
 
 
-def make_unreviewed_response(review: Review, warning: str) -> dict[str, JSON]:
+def make_unreviewed_response(origin: ReviewOrigin, warning: str) -> dict[str, JSON]:
     """Return a response that allows the job without a review."""
     return {
         **REVIEW_TYPE,
-        "response": {"uid": review.uid, "allowed": True, "warnings": [warning]},
+        "response": {"uid": origin.uid, "allowed": True, "warnings": [warning]},
     }
+
+
+def make_busy_response(origin: ReviewOrigin) -> dict[str, JSON]:
+    """Return a response that refuses a job whose template can't be merged now."""
+    status: JSON = {
+        "code": HTTPStatus.TOO_MANY_REQUESTS,
+        "reason": "TooManyRequests",
+        "message": (
+            f"muster merges no template now: the namespace {origin.namespace} has created or changed many jobs; try "
+            "again in a minute"
+        ),
+    }
+    return {**REVIEW_TYPE, "response": {"uid": origin.uid, "allowed": False, "status": status}}
 
 
 def make_denial_message(problems: Sequence[FieldProblem]) -> str:

@@ -25,13 +25,16 @@ from muster.api.field_problems import FieldProblem
 from muster.collector.server.strict_http import StrictConnection
 from muster.collector.trust.certificate import ServingCertificate, make_server_context
 from muster.controller.webhook.connections import AcceptedConnection, WebhookConnections
-from muster.controller.webhook.cpu_time import WebhookCpuTime
+from muster.controller.webhook.cpu_time import ChargedCoroutine, WebhookCpuTime
 from muster.controller.webhook.review import (
     MAX_REVIEW_BYTES,
     REVIEW_TYPE,
     Review,
+    ReviewOrigin,
+    make_busy_response,
     make_denial_status,
     make_unreviewed_response,
+    read_origin,
     read_review,
 )
 from muster.controller.webhook.template_merger import TemplateMerger
@@ -46,6 +49,12 @@ TEMPLATE_PATH = "/job-templates"
 MAX_BYTES_IN_FLIGHT = 8 * MAX_REVIEW_BYTES
 MAX_BYTES_PER_ADDRESS = 2 * MAX_REVIEW_BYTES
 """The limits for the bodies of all current requests, and for those from one address."""
+
+SMALL_BYTES = 64 * 1024
+"""Bodies up to this size always have room: 2 MiB for the maximum number of connections.
+
+Otherwise a namespace that sends large jobs would keep the API server from sending the jobs of others.
+"""
 
 BODY_SECONDS = 2.0
 """The timeout for a body. An API server sends 2 MiB in milliseconds, and waits 3 s for the response."""
@@ -124,18 +133,27 @@ class WebhookServer:
         started_at = time.thread_time()
         namespace = ""
         try:
-            review = read_review(body)
-            namespace = review.namespace
+            origin = read_origin(body)
+            namespace = origin.namespace
             if not self.cpu_time.may_review(namespace):
-                return web.json_response(make_unreviewed_response(review, BUSY_WARNING))
-            answer = self.merger.answer(review) if handler is None else _call_kopf(review, handler)
-            return web.json_response(await answer)
+                return web.json_response(_make_busy_response(origin, handler))
+            review = read_review(body)
         except MalformedJson as problem:
             return web.Response(status=HTTPStatus.BAD_REQUEST, text=f"{problem}\n")
         finally:
             self.cpu_time.charge(address, namespace, time.thread_time() - started_at)
+        return await ChargedCoroutine(
+            self._answer(review, handler), lambda seconds: self.cpu_time.charge(address, namespace, seconds)
+        )
+
+    async def _answer(self, review: Review, handler: AdmissionHandler | None) -> web.StreamResponse:
+        answer = self.merger.answer(review) if handler is None else _call_kopf(review, handler)
+        return web.json_response(await answer)
 
     def _has_room(self, address: str, size: int) -> bool:
+        # Large bodies must not keep out others: the limit of connections is enough for the small ones.
+        if size <= SMALL_BYTES:
+            return True
         reserved, total = self._reserved.get(address, 0), sum(self._reserved.values())
         return reserved + size <= MAX_BYTES_PER_ADDRESS and total + size <= MAX_BYTES_IN_FLIGHT
 
@@ -160,6 +178,11 @@ def _find_error_status(request: web.BaseRequest) -> HTTPStatus | None:
     if request.content_length is None or request.headers.get("Content-Encoding", "identity") != "identity":
         return HTTPStatus.LENGTH_REQUIRED
     return HTTPStatus.REQUEST_ENTITY_TOO_LARGE if request.content_length > MAX_REVIEW_BYTES else None
+
+
+def _make_busy_response(origin: ReviewOrigin, handler: AdmissionHandler | None) -> dict[str, JSON]:
+    # If it were allowed, the API server could store a job without the values of its template.
+    return make_busy_response(origin) if handler is None else make_unreviewed_response(origin, BUSY_WARNING)
 
 
 async def _call_kopf(review: Review, handler: AdmissionHandler) -> dict[str, Any]:
