@@ -77,11 +77,11 @@ class BoardConnection(StrictConnection):
         """Keep the connection open for a reader. Return False if they have too many."""
         if self._reader == reader:
             return True
-        if self._reader is not None:
-            self._connections.remove(self, self._reader)
-            self._reader = None
+        # Until then it counts for its first reader: it must always count for someone.
         if not self._connections.admit(self, reader):
             return False
+        if self._reader is not None:
+            self._connections.remove(self, self._reader)
         self._reader = reader
         self._cancel_expiry()
         return True
