@@ -34,6 +34,13 @@ KWOK = Module("kwok", (("kwok", "sigs.k8s.io/kwok/cmd/kwok"),))
 GITOPS = Module("gitops", (("gitops", "."),))
 # Only the tests of the queues need these programs (queues/source.py).
 KUEUE = Module("kueue", (("kueue", "sigs.k8s.io/kueue/cmd/kueue"),))
+SCHEDULER_PLUGINS = Module(
+    "scheduler-plugins",
+    (
+        ("gang-scheduler", "sigs.k8s.io/scheduler-plugins/cmd/scheduler"),
+        ("pod-group-controller", "sigs.k8s.io/scheduler-plugins/cmd/controller"),
+    ),
+)
 MODULES = (
     Module("pause", (("pause", "."),)),
     Module("etcd", (("etcd", "go.etcd.io/etcd/server/v3"),)),

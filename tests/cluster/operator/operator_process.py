@@ -163,18 +163,20 @@ def account(
     *,
     taints: tuple[str, ...] = (),
     shards: int = 1,
+    queues: tuple[str, ...] = (),
     name: str = "muster",
 ) -> Path:
     """Return a kubeconfig of the operator's account with the chart's permissions for its namespace and `more`.
 
-    With `taints`, the account may read Kubernetes nodes. It may hold the Leases of `shards`. `name` muster-board is the
-    account of the board.
+    With `taints`, the account may read Kubernetes nodes. It may hold the Leases of `shards`, and create the PodGroups
+    of `queues`. `name` muster-board is the account of the board.
     """
     values = folder / "values.json"
     given = {
         "namespaces": [namespace, *more],
         "disruptions": {"taints": taints},
         "shards": shards,
+        "queues": dict.fromkeys(queues, True),
         "webhook": {"enabled": True},
         "board": {"enabled": name == "muster-board", "logs": True},
     }

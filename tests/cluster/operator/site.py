@@ -36,10 +36,12 @@ class Site:
 
 
 @contextlib.contextmanager
-def new_site(cluster: Cluster, name: str, folder: Path, shards: int = 1) -> Iterator[Site]:
+def new_site(
+    cluster: Cluster, name: str, folder: Path, shards: int = 1, queues: tuple[str, ...] = ()
+) -> Iterator[Site]:
     """Yield a site in namespaces that are deleted at the end; skips if pods can't reach this machine.
 
-    The operators have the rights and the Services of this number of shards.
+    The operators have the rights and the Services of this number of shards, and the rights for these `queues`.
     """
     if not isinstance(cluster, SharedCluster):
         pytest.skip("pods of another cluster don't reach the operator on this machine")
@@ -51,7 +53,7 @@ def new_site(cluster: Cluster, name: str, folder: Path, shards: int = 1) -> Iter
         for each in (namespace, second):
             kubectl("create", "namespace", each)
             kubectl.wait("create", "serviceaccount/default", f"--namespace={each}")
-        rights = account(kubectl, Helm(cluster.kubeconfig), namespace, folder, (second,), shards=shards)
+        rights = account(kubectl, Helm(cluster.kubeconfig), namespace, folder, (second,), shards=shards, queues=queues)
         with replicas(kubectl, rights, namespace, folder, (second,), shards) as operators:
             yield Site(kubectl, namespace, second, operators)
     finally:

@@ -1,4 +1,4 @@
-"""Jobs of two pods in a queue that has room for one of them."""
+"""Jobs in a queue that has room for one of them."""
 
 import json
 import time
@@ -9,9 +9,6 @@ from typing import Any
 from cluster.operator.cluster_jobs import Jobs
 from cluster.operator.site import Site
 from cluster.waiting import PAUSE_SECONDS
-
-CPU = "100m"
-"""What each pod of a gang requests."""
 
 PATIENCE_SECONDS = 150.0
 
@@ -27,23 +24,27 @@ while not os.path.exists("{END_FILE}"):
 
 @dataclass(frozen=True)
 class Gangs:
-    """The gangs of a namespace. `queue` is the jobs' `spec.queue`."""
+    """The gangs of a namespace. `queue` is the jobs' `spec.queue`, `cpu` what each pod requests."""
 
     site: Site
     queue: Mapping[str, object]
+    cpu: str
 
     @property
     def jobs(self) -> Jobs:
         """The jobs of the namespace."""
         return self.site.jobs
 
-    def apply(self, name: str, script: str = UNTIL_TOLD, template: Mapping[str, object] | None = None) -> None:
-        """Apply a job of two pods with one rank each."""
+    def apply(
+        self, name: str, script: str = UNTIL_TOLD, template: Mapping[str, object] | None = None, nodes: int = 2
+    ) -> None:
+        """Apply a job of pods with one rank each."""
         self.jobs.apply(
             name,
             script,
+            nodes=nodes,
             procsPerNode=1,
-            resources={"requests": {"cpu": CPU}},
+            resources={"requests": {"cpu": self.cpu}},
             queue=dict(self.queue),
             failurePolicy={"maxRestarts": 0, "maxDisruptions": 3},
             **({} if template is None else {"template": template}),
@@ -68,11 +69,11 @@ class Gangs:
         found = json.loads(self.jobs.run("get", "pods", f"--selector=muster.dev/job={name}", "--output=json"))["items"]
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
-    def wait_for_queue(self, name: str, reason: str) -> str:
+    def wait_for_queue(self, name: str, reason: str, nodes: int = 2) -> str:
         """Wait until all pods of the job exist and muster gives this reason for waiting; return the message."""
         condition = "{.status.conditions[?(@.type=='Scheduled')].reason}"
         self.jobs.wait(name, f"jsonpath={condition}={reason}")
-        self.until(lambda: len(self.pods(name)) == 2)
+        self.until(lambda: len(self.pods(name)) == nodes)
         status = self.jobs.status(name)
         assert status["phase"] in {"Queued", "Restarting"}, status
         return str(status["message"])

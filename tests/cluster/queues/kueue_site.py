@@ -16,8 +16,9 @@ from integration.docs.pages import blocks
 NAMESPACE = "kueue-system"
 QUEUE = "team-a"
 PRIORITIES = {"low": 100, "high": 1000}
+POD_CPU = "100m"
 CPU = "250m"
-"""The quota: room for one gang (gangs.py)."""
+"""The quota: room for one gang of two pods."""
 
 API = "kueue.x-k8s.io/v1beta2"
 

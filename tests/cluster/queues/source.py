@@ -23,12 +23,16 @@ NOBODY = "65532:65532"
 
 @dataclass(frozen=True)
 class QueueSource:
-    """`go_module` contains the programs of `module`, whose paths in the image are `paths`. `files` are its folders."""
+    """`go_module` contains the programs of `module`, whose paths in the image are `paths`. `files` are its folders.
+
+    A container without a command runs `entry_point`.
+    """
 
     module: Module
     go_module: str
     paths: Mapping[str, str]
     files: tuple[str, ...]
+    entry_point: str
 
     def provide(self) -> tuple[Image, Path]:
         """Return the image, and the folder with `files`; build them at the first use, which takes minutes.
@@ -42,7 +46,9 @@ class QueueSource:
             if not files.is_dir():
                 self._copy_files(files)
             by_path = {self.paths[name]: program for name, program in built.items()}
-            image = images.programs_image(self._build_image_name(folder), by_path, {"User": NOBODY})
+            image = images.programs_image(
+                self._build_image_name(folder), by_path, {"User": NOBODY, "Entrypoint": [self.entry_point]}
+            )
             used(folder)
         return image, files
 
@@ -72,4 +78,11 @@ class QueueSource:
         return Path(json.loads(done.stdout)["Dir"])
 
 
-KUEUE = QueueSource(programs.KUEUE, "sigs.k8s.io/kueue", {"kueue": "manager"}, ("charts/kueue",))
+KUEUE = QueueSource(programs.KUEUE, "sigs.k8s.io/kueue", {"kueue": "manager"}, ("charts/kueue",), "/manager")
+SCHEDULER_PLUGINS = QueueSource(
+    programs.SCHEDULER_PLUGINS,
+    "sigs.k8s.io/scheduler-plugins",
+    {"gang-scheduler": "bin/kube-scheduler", "pod-group-controller": "bin/controller"},
+    ("manifests/install/charts/as-a-second-scheduler", "config/crd/bases"),
+    "/bin/controller",
+)

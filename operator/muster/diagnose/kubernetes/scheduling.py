@@ -21,6 +21,12 @@ _MISSING_CLAIM = re.compile(
 )
 _TAINT = re.compile(r"node\(s\) had untolerated taints?(?:\(s\))? ?(\{[^}]*\})?")
 
+_INCOMPLETE_GANG = re.compile(
+    r"optimistic rejection in PostFilter|rejection in Unreserve|after waiting \S+ at plugin Coscheduling"
+    r"|cannot find enough sibling pods|podGroup \S+ failed recently"
+)
+"""What coscheduling (scheduler-plugins 0.33) says about a pod because of the other pods of its group."""
+
 _INSUFFICIENT = "Insufficient "
 _REASONS = (
     ("Too many pods", "can't run another pod"),
@@ -59,6 +65,10 @@ def find_scheduling_problem(pod: PodView, _: tuple[PodWarning, ...]) -> Problem 
     unbound = _find_unbound_claims(pod, scheduled.message)
     if unbound is not None:
         return Problem(UNSCHEDULABLE, unbound)
+    if _INCOMPLETE_GANG.search(scheduled.message):
+        return Problem(
+            UNSCHEDULABLE, "coscheduling places it once all pods of its gang have room", "no room for the whole gang"
+        )
     return Problem(UNSCHEDULABLE, describe_scheduling_failure(scheduled.message), describe_shortage(scheduled.message))
 
 

@@ -1,6 +1,6 @@
 """Group a job's pods, so that its queue admits them together. Pure.
 
-Kueue reads labels and annotations of pods (kueue.py). Volcano 1.13 uses a PodGroup scheduling.volcano.sh/v1beta1 and
+Kueue reads labels and annotations of pods (kueue.py). Volcano 1.12 uses a PodGroup scheduling.volcano.sh/v1beta1 and
 the annotation scheduling.k8s.io/group-name. Coscheduling (scheduler-plugins 0.33) uses a PodGroup
 scheduling.x-k8s.io/v1alpha1 and the label scheduling.x-k8s.io/pod-group.
 """

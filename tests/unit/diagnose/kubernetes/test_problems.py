@@ -113,6 +113,28 @@ def test_what_is_missing_has_words_that_pods_share(message: str, words: str) -> 
     assert describe_shortage(message) == words
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "0/1 nodes are available: 1 optimistic rejection in PostFilter.",
+        "0/1 nodes are available: 1 rejection in Unreserve.",
+        "0/1 nodes are available: 1 rejected due to timeout after waiting 10s at plugin Coscheduling.",
+        (
+            "0/2 nodes are available: pre-filter pod vit-0-0 cannot find enough sibling pods, current pods number: 1, "
+            "minMember of group: 3."
+        ),
+        "0/2 nodes are available: podGroup vision/vit-muster failed recently.",
+    ],
+)
+def test_a_pod_that_waits_for_the_rest_of_its_gang(message: str) -> None:
+    """The messages of scheduler-plugins 0.33 on a real cluster, and from pkg/coscheduling."""
+    pod = changed("unschedulable-gpu", lambda pod: part(pod, "status", "conditions", 0).update(message=message))
+    problem = find_problem(pod)
+    assert problem is not None
+    assert (problem.reason, problem.shortage) == ("Unschedulable", "no room for the whole gang")
+    assert problem.message == "coscheduling places it once all pods of its gang have room"
+
+
 def test_a_key_that_a_volume_lacks() -> None:
     pod = view("hostpath-missing")
     words = 'MountVolume.SetUp failed for volume "d" : references non-existent secret key: token'
