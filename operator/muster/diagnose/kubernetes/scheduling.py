@@ -49,14 +49,7 @@ def find_scheduling_problem(pod: PodView, _: tuple[PodWarning, ...]) -> Problem 
     if pod.kube_node or scheduled is None or scheduled.is_true:
         return None
     if scheduled.reason == "SchedulingGated":
-        # Kueue's webhook adds the second gate, also where Kueue chooses no topology domains.
-        if ADMISSION_GATE in pod.scheduling_gates and {*pod.scheduling_gates} <= {ADMISSION_GATE, TOPOLOGY_GATE}:
-            return Problem(SCHEDULING_GATED, _describe_kueue_gate(pod))
-        scheduling_gates = ", ".join(quote(gate, 80) for gate in pod.scheduling_gates[:4])
-        return Problem(
-            SCHEDULING_GATED,
-            f"the scheduling gate {scheduling_gates} blocks it until the gate's owner removes the gate",
-        )
+        return Problem(SCHEDULING_GATED, _describe_gates(pod))
     missing = _MISSING_CLAIM.search(scheduled.message)
     # A missing claim is more specific than the scheduler's result.
     if missing is not None:
@@ -70,6 +63,14 @@ def find_scheduling_problem(pod: PodView, _: tuple[PodWarning, ...]) -> Problem 
             UNSCHEDULABLE, "coscheduling places it once all pods of its gang have room", "no room for the whole gang"
         )
     return Problem(UNSCHEDULABLE, describe_scheduling_failure(scheduled.message), describe_shortage(scheduled.message))
+
+
+def _describe_gates(pod: PodView) -> str:
+    # Kueue's webhook adds the second gate, also where Kueue chooses no topology domains.
+    if ADMISSION_GATE in pod.scheduling_gates and {*pod.scheduling_gates} <= {ADMISSION_GATE, TOPOLOGY_GATE}:
+        return _describe_kueue_gate(pod)
+    scheduling_gates = ", ".join(quote(gate, 80) for gate in pod.scheduling_gates[:4])
+    return f"the scheduling gate {scheduling_gates} blocks it until the gate's owner removes the gate"
 
 
 def _describe_kueue_gate(pod: PodView) -> str:
