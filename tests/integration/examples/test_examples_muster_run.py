@@ -35,7 +35,7 @@ def test_every_example_is_tried() -> None:
     # the examples with mpirun, for SageMaker and of frameworks have their own modules; nccl-tests run on GPUs only
     others = {path.parent.name for path in EXAMPLES.glob("*/job.yaml") if not path.parent.name.startswith("mpi_")}
     for_sagemaker = {name for name in others if name.startswith("sagemaker_")} - {"sagemaker_hosts"}
-    of_frameworks = {"accelerate", "deepspeed", "lightning", "transformers"}
+    of_frameworks = {"accelerate", "deepspeed", "lightning", "ray_train", "transformers"}
     assert others - for_sagemaker - of_frameworks - {"nccl_tests", "recovery"} == {row[0] for row in EXPECTED}
 
 
