@@ -87,7 +87,7 @@ def test_a_notebook_saved_as_a_script_is_the_same(import_folder: ImportFolder) -
     assert outcome.spec["source"] == {"inline": {"files": {"other.py": "print('x')"}}}
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", "no JSON", '{"cells": [1]}'])
+@pytest.mark.parametrize("text", ["{}", "[]", "no JSON", '{"cells": [1]}', "[" * 20_000])
 def test_a_file_that_is_no_notebook_is_refused(import_folder: ImportFolder, text: str) -> None:
     with pytest.raises(BadInput, match="a notebook of format 4 is expected"):
         import_folder.run_file(text, "launch.ipynb")

@@ -37,7 +37,7 @@ def split_notebook(text: str, name: str) -> tuple[ScriptPart, ...]:
     try:
         cells = json.loads(text)["cells"]
         sources = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise InvalidNotebook("a notebook of format 4 is expected: JSON with its cells") from None
     return tuple(
         ScriptPart(f"{name}[{number}]", _convert_cell(source))
@@ -60,7 +60,8 @@ def _is_python(cell: str) -> bool:
     """Whether the cell is Python without magics. Lines of a string in it may begin with ! or %."""
     try:
         ast.parse(cell)
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # Python's parser raises the others for null bytes and deep nesting: the cell's run reports them.
         return False
     return True
 
