@@ -208,6 +208,24 @@ def test_a_new_job_gets_the_values_of_its_template(asked: Site) -> None:
     assert spec["templateRef"] == {"kind": "TrainingTemplate", "name": "small", "generation": 1}
 
 
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        pytest.param({}, "spec: Required value", id="no spec"),
+        pytest.param(
+            {"spec": {"templateRef": {"name": "listed"}, "command": ["true"], "env": [{"name": ["A"]}]}},
+            "spec.env[1].name: found a list",
+            id="a list as a name",
+        ),
+    ],
+)
+def test_a_malformed_job_is_refused_by_its_field(asked: Site, fields: Manifest, problem: str) -> None:
+    assert asked.apply(template("listed", env=[{"name": "B", "value": "1"}])) == ""
+    malformed = {**{name: field for name, field in job("malformed").items() if name != "spec"}, **fields}
+
+    assert problem in asked.apply(malformed, "--validate=false")
+
+
 def test_a_template_of_the_cluster_is_for_jobs_of_all_namespaces(asked: Site) -> None:
     name = asked.namespace
     shared = {**template(name), "kind": "ClusterTrainingTemplate"}
