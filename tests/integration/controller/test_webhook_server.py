@@ -203,6 +203,22 @@ async def test_large_reviews_of_an_api_server_leave_room_for_small_ones(site: Si
         assert [answer.status for answer in await asyncio.gather(*waiting)] == [200, 200]
 
 
+async def test_a_review_is_answered_while_its_api_server_opens_more_connections(site: Site) -> None:
+    site.api_answers = asyncio.Event()
+    trust = ssl.create_default_context(cadata=site.certificate.authority)
+    idle = []
+    async with site.session() as session:
+        review = asyncio.ensure_future(session.post(TEMPLATE_PATH, data=encode_review_with_template("team")))
+        await site.reads.acquire()
+        for _ in range(MAX_CONNECTIONS + 1):
+            opened = asyncio.open_connection(API_SERVER, site.port, ssl=trust, local_addr=(API_SERVER, 0))
+            idle.append((await opened)[1])
+        site.api_answers.set()
+        assert (await review).status == 200
+    for writer in idle:
+        writer.transport.abort()
+
+
 async def test_what_is_no_review_is_not_judged(site: Site) -> None:
     async with site.session() as session:
         tries = {

@@ -1,7 +1,8 @@
 """Limit the webhook's connections: only API servers need to connect, but any pod of the cluster can.
 
 When the limit is reached, a new connection closes the oldest connection of the address with the most connections, so
-that one pod can't block the API servers.
+that one pod can't block the API servers. A connection without a request is closed first: an API server opens one for
+each of its concurrent requests, and keeps it open.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ def open_listening_socket(host: str, port: int) -> socket.socket:
 
 @dataclass(eq=False)
 class AcceptedConnection:
-    """An accepted connection from `address`."""
+    """An accepted connection from `address`. `is_answering`: whether it has a request now."""
 
     address: str
+    is_answering: bool = False
     handshake: asyncio.Task[None] | None = None
     transport: asyncio.WriteTransport | None = None
 
@@ -89,7 +91,8 @@ class WebhookConnections:
     def _add(self, accepted_socket: socket.socket, address: str) -> None:
         if len(self._connections) >= MAX_CONNECTIONS:
             busiest = Counter(connection.address for connection in self._connections).most_common(1)[0][0]
-            oldest = next(connection for connection in self._connections if connection.address == busiest)
+            candidates = [connection for connection in self._connections if connection.address == busiest]
+            oldest = min(candidates, key=lambda connection: connection.is_answering)
             self.remove(oldest)
             oldest.close()
         connection = AcceptedConnection(address)

@@ -100,7 +100,8 @@ class WebhookServer:
         """Serve while kopf iterates. The client configuration is empty, because the chart registers the webhook."""
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            return await self._handle(request, handler)
+            with _mark_answering(request):
+                return await self._handle(request, handler)
 
         server = _Server(handle)
         connections = WebhookConnections(self.listening_socket, lambda: self._context, server.make_connection)
@@ -198,6 +199,16 @@ async def _call_kopf(review: Review, handler: AdmissionHandler) -> dict[str, Any
     return response
 
 
+@contextmanager
+def _mark_answering(request: web.BaseRequest) -> Iterator[None]:
+    client = request.protocol.client if isinstance(request.protocol, _Connection) else AcceptedConnection("")
+    client.is_answering = True
+    try:
+        yield
+    finally:
+        client.is_answering = False
+
+
 class _Server(web.Server):
     """An aiohttp server whose connections report when they close."""
 
@@ -210,7 +221,7 @@ class _Server(web.Server):
 class _Connection(StrictConnection):
     """A connection of an API server, or of any other client."""
 
-    __slots__ = ("_client", "_connections")
+    __slots__ = ("_connections", "client")
 
     def __init__(self, server: _Server, client: AcceptedConnection) -> None:
         super().__init__(
@@ -219,9 +230,9 @@ class _Connection(StrictConnection):
             linger_seconds=LINGER_SECONDS,
             max_field_bytes=MAX_FIELD_BYTES,
         )
-        self._client = client
+        self.client = client
         self._connections = server.webhook_connections
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._connections.remove(self._client)
+        self._connections.remove(self.client)
         super().connection_lost(exc)
