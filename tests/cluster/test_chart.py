@@ -41,7 +41,11 @@ EVERYTHING: Values = {
     "collector": {"port": 9443},
     "agent": {"image": "mirror.example/muster:1", "pullPolicy": "Never"},
     "userRoles": False,
-    "networkPolicy": {"enabled": True, "hostNetworkCIDRs": ["10.0.0.0/16"]},
+    "networkPolicy": {
+        "enabled": True,
+        "hostNetworkCIDRs": ["10.0.0.0/16"],
+        "apiServerCIDRs": ["172.18.0.2/32", "fd00::2/128"],
+    },
     "webhook": {"enabled": True, "port": 9444},
     "disruptions": {"taints": ["karpenter.sh/disrupted"]},
     "metrics": {"port": 8082, "alerts": {"enabled": True}, "podMonitor": {"enabled": True}},
@@ -123,7 +127,14 @@ def test_all_values_arrive() -> None:
     policy = chart.one(objects, "NetworkPolicy")["spec"]
     assert policy["policyTypes"] == ["Ingress"]
     assert {"ipBlock": {"cidr": "10.0.0.0/16"}} in policy["ingress"][0]["from"]
-    assert policy["ingress"][1] == {"ports": [{"port": "health"}, {"port": "webhook"}]}
+    assert policy["ingress"][1] == {"ports": [{"port": "health"}]}
+    api_servers = [{"ipBlock": {"cidr": "172.18.0.2/32"}}, {"ipBlock": {"cidr": "fd00::2/128"}}]
+    assert policy["ingress"][2] == {"ports": [{"port": "webhook"}], "from": api_servers}
+
+
+def test_any_client_may_call_the_webhook_if_no_api_server_has_a_known_address() -> None:
+    policy = chart.one(chart.render({**IMAGE, "webhook": {"enabled": True}}), "NetworkPolicy")["spec"]
+    assert policy["ingress"][2] == {"ports": [{"port": "webhook"}]}
 
 
 def spread_of(values: Values, name: str = "muster") -> list[dict[str, Any]]:
@@ -230,6 +241,7 @@ def test_a_single_replica_may_be_drained() -> None:
         ({**IMAGE, "webhook": {"enabled": True, "port": 8443}}, "webhook"),
         ({**IMAGE, "webhook": {"enabled": True}, "collector": {"port": 9443}}, "are both 9443"),
         ({**IMAGE, "networkPolicy": {"hostNetworkCIDRs": ["nodes"]}}, "hostNetworkCIDRs"),
+        ({**IMAGE, "networkPolicy": {"apiServerCIDRs": ["172.18.0.2"]}}, "apiServerCIDRs"),
         ({**IMAGE, "topologySpreadConstraints": [{"topologyKey": "zone"}]}, "whenUnsatisfiable"),
     ],
 )
