@@ -164,6 +164,11 @@ def test_other_ranks_are_sent_whole(other: Frame) -> None:
     assert encode_changes(make_frame((3,) * 4), other) == encode_frame(other)
 
 
+def test_runs_of_more_ranks_than_the_job_has_are_not_read() -> None:
+    frame = decode_frame({"world": 3, "columns": {"states": [0, 2, 3, 0, 3, 4, 0, 3, 5]}})
+    assert frame.columns.states == (4, 3, 0)
+
+
 @pytest.mark.parametrize(
     ("fields", "world"),
     [

@@ -149,11 +149,13 @@ def _decode_problem(fields: Mapping[str, JSON]) -> RankProblem:
 
 
 def _decode_runs(value: JSON, world: int, default: int) -> tuple[int, ...]:
-    column = [default] * world
+    column, left = [default] * world, world
     numbers = _read_integers(value)
     for first, count, number in zip(numbers[::_RUN], numbers[1::_RUN], numbers[2::_RUN], strict=False):
-        end = min(first + count, world)
+        # Runs of a frame don't overlap. So those of a damaged file cost no more than its ranks.
+        end = min(first + count, first + left, world)
         if 0 <= first < end:
+            left -= end - first
             column[first:end] = [number] * (end - first)
     return tuple(column)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -68,6 +69,9 @@ class LocalRuns:
             known = self._frames.get(key)
             if known is not None and known.version == version:
                 return known.frame
+            if not stat.S_ISREG(facts.st_mode):
+                # to read a pipe would block the server
+                raise JobNotFound(f"{path} is not a regular file")
             if facts.st_size > MAX_BYTES:
                 raise JobNotFound(f"{path} is larger than {MAX_BYTES} bytes")
             frame = decode_frame(json.loads(path.read_bytes()))
@@ -87,7 +91,7 @@ class LocalRuns:
         # Compare with the files that exist, so that no job's name can be a path.
         logs = (path for path in _list_files(self._get_run(key) / LOGS_FOLDER) if path.name == f"{node}.log")
         log = next(logs, None)
-        return RankOutput() if log is None else read_rank_output(node, rank, _read_last_lines(log))
+        return RankOutput() if log is None or not log.is_file() else read_rank_output(node, rank, _read_last_lines(log))
 
     def _find_runs(self) -> Iterator[tuple[float, Path]]:
         """Yield the time of the last write and the folder of each run."""

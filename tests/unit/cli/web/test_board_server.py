@@ -178,6 +178,17 @@ async def test_a_run_that_was_killed_has_a_notice(tmp_path: Path, phase: str, ha
     assert ("does not write" in (await runs.read_frame("digits")).notice) is has_notice
 
 
+async def test_pipes_in_a_run_s_folder_block_no_other_run(tmp_path: Path) -> None:
+    write_frame(tmp_path / "digits", RUNNING)
+    (tmp_path / "digits" / "logs").mkdir()
+    (tmp_path / "blocked").mkdir()
+    for path in ("blocked/board.json", "digits/logs/digits-0.log"):
+        os.mkfifo(tmp_path / path)
+    runs = LocalRuns(tmp_path)
+    assert [job.key for job in await runs.list_jobs()] == ["digits"]
+    assert (await runs.read_rank("digits", 0)).last_lines == ()
+
+
 async def test_the_output_of_a_rank_is_from_its_node_s_log(tmp_path: Path) -> None:
     write_frame(tmp_path / "digits", RUNNING, RUNNING, RUNNING)
     logs = tmp_path / "digits" / "logs"
