@@ -15,6 +15,8 @@ from integration.docs.pages import blocks
 
 NAMESPACE = "kueue-system"
 QUEUE = "team-a"
+RACK_QUEUE = "racks"
+HOST_LABEL = "kubernetes.io/hostname"
 PRIORITIES = {"low": 100, "high": 1000}
 POD_CPU = "100m"
 CPU = "250m"
@@ -44,7 +46,7 @@ def install(cluster: SharedCluster, kubectl: Kubectl, helm: Helm, namespace: str
         kubectl("delete", "dtj", "--all", f"--namespace={namespace}")
         kubectl("wait", "--for=delete", "pods", "--all", f"--namespace={namespace}", "--timeout=120s")
         kubectl("delete", "localqueues,workloads", "--all", f"--namespace={namespace}")
-        kubectl("delete", "clusterqueues,resourceflavors", "--all")
+        kubectl("delete", "clusterqueues,resourceflavors,topologies", "--all")
         helm.uninstall("kueue", NAMESPACE)
         kubectl("delete", "namespace", NAMESPACE, "--wait=false")
 
@@ -71,6 +73,40 @@ def make_queues(namespace: str) -> Iterator[Any]:
             yield _adapt(document, namespace)
     for name, value in PRIORITIES.items():
         yield {"apiVersion": API, "kind": "WorkloadPriorityClass", "metadata": {"name": name}, "value": value}
+
+
+def make_rack_queue(namespace: str) -> list[dict[str, Any]]:
+    """Return a queue that knows the topology of the cluster, in which each Kubernetes node is a domain."""
+    quota = {"name": "racks", "resources": [{"name": "cpu", "nominalQuota": CPU}]}
+    return [
+        {
+            "apiVersion": API,
+            "kind": "Topology",
+            "metadata": {"name": "racks"},
+            "spec": {"levels": [{"nodeLabel": HOST_LABEL}]},
+        },
+        {
+            "apiVersion": API,
+            "kind": "ResourceFlavor",
+            "metadata": {"name": "racks"},
+            "spec": {"nodeLabels": {"kubernetes.io/os": "linux"}, "topologyName": "racks"},
+        },
+        {
+            "apiVersion": API,
+            "kind": "ClusterQueue",
+            "metadata": {"name": RACK_QUEUE},
+            "spec": {
+                "namespaceSelector": {},
+                "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [quota]}],
+            },
+        },
+        {
+            "apiVersion": API,
+            "kind": "LocalQueue",
+            "metadata": {"name": RACK_QUEUE, "namespace": namespace},
+            "spec": {"clusterQueue": RACK_QUEUE},
+        },
+    ]
 
 
 def _adapt(document: Any, namespace: str) -> Any:

@@ -1,15 +1,18 @@
 """Jobs in a real Kueue: built from its Go module, installed by its own chart, with room for one gang."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from cluster.queues import kueue_site
 from cluster.queues.gangs import Gangs
 from cluster.say import say
 
 pytestmark = pytest.mark.long
 
+REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
 LOW, HIGH = ({"metadata": {"labels": {"kueue.x-k8s.io/priority-class": name}}} for name in ("low", "high"))
 
 
@@ -72,6 +75,16 @@ def test_a_lost_pod_is_replaced_within_the_quota(kueue: Gangs) -> None:
     kueue.end("losing")
     kueue.run("behind")
     kueue.end("behind")
+
+
+def test_kueue_places_a_gang_within_one_domain_of_its_topology(kueue: Gangs) -> None:
+    """The cluster's scheduler would place one pod on each Kubernetes node."""
+    kueue.site.kubectl.apply(*kueue_site.make_rack_queue(kueue.site.namespace))
+    close = replace(kueue, queue={"kueue": kueue_site.RACK_QUEUE})
+    close.apply("close", template={"metadata": {"annotations": {REQUIRED_TOPOLOGY: kueue_site.HOST_LABEL}}})
+    close.run("close")
+    assert len({pod["spec"]["nodeName"] for pod in close.pods("close")}) == 1
+    close.end("close")
 
 
 def group(kueue: Gangs, name: str) -> str:
