@@ -3,7 +3,7 @@
 import json
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cluster import programs
@@ -11,6 +11,7 @@ from cluster.places import ROOT
 
 CHART = ROOT / "charts" / "muster"
 WAIT_SECONDS = 120
+WAIT = ("--wait", f"--timeout={WAIT_SECONDS}s")
 
 Values = Mapping[str, object]
 
@@ -27,15 +28,16 @@ class Helm:
         assert done.returncode == 0, f"helm {' '.join(arguments)}: {done.stdout}{done.stderr}"
         return done.stdout
 
-    def install(self, release: str, namespace: str, values: Values, chart: Path = CHART) -> None:
-        """Install or upgrade a chart, and wait until it is ready."""
+    def install(
+        self, release: str, namespace: str, values: Values, chart: Path = CHART, options: Sequence[str] = WAIT
+    ) -> None:
+        """Install or upgrade a chart, by default until it is ready."""
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             # JSON is YAML.
             json.dump(values, file)
             file.flush()
-            wait = ["--wait", f"--timeout={WAIT_SECONDS}s"]
             where = [f"--namespace={namespace}", "--create-namespace"]
-            self("upgrade", "--install", release, str(chart), *where, f"--values={file.name}", *wait)
+            self("upgrade", "--install", release, str(chart), *where, f"--values={file.name}", *options)
 
     def uninstall(self, release: str, namespace: str) -> None:
         """Uninstall the release, and wait until all its objects are deleted."""

@@ -38,8 +38,9 @@ def install(cluster: SharedCluster, kubectl: Kubectl, helm: Helm, namespace: str
     config = {"controllerManagerConfigYaml": json.dumps(_make_config(namespace))}
     probe = {"initialDelaySeconds": 1}
     values = {"controllerManager": {"manager": manager, "readinessProbe": probe}, "managerConfig": config}
-    helm.install("kueue", NAMESPACE, values, files / "charts" / "kueue")
+    helm.install("kueue", NAMESPACE, values, files / "charts" / "kueue", options=())
     try:
+        _wait_until_ready(kubectl)
         yield
     finally:
         # Kueue's finalizers would keep the namespace's pods and Workloads forever.
@@ -49,6 +50,18 @@ def install(cluster: SharedCluster, kubectl: Kubectl, helm: Helm, namespace: str
         kubectl("delete", "clusterqueues,resourceflavors,topologies", "--all")
         helm.uninstall("kueue", NAMESPACE)
         kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+
+
+def _wait_until_ready(kubectl: Kubectl) -> None:
+    """Wait until Kueue serves its webhooks.
+
+    It writes its certificate into a Secret that its own pod mounts. A change of the pod lets the kubelet update the
+    mounted files at once, instead of after a minute or two.
+    """
+    here = f"--namespace={NAMESPACE}"
+    kubectl.wait("jsonpath={.data.tls\\.crt}", "secret/kueue-webhook-server-cert", here)
+    kubectl("annotate", "pods", "--all", here, "muster.dev/certificate=written")
+    kubectl.wait("condition=Available", "deployment/kueue-controller-manager", here)
 
 
 def _make_config(namespace: str) -> dict[str, Any]:
