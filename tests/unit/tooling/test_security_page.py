@@ -16,8 +16,8 @@ def rows() -> list[list[str]]:
 
 
 def test_each_mechanism_has_a_test() -> None:
-    borders = PAGE.partition("\n## Trust borders\n")[2].partition("\n## ")[0]
-    assert len(TABLE.findall(PAGE)) == len(re.findall(r"^### ", borders, re.MULTILINE)) == 5
+    boundaries = PAGE.partition("\n## Trust boundaries\n")[2].partition("\n## ")[0]
+    assert len(TABLE.findall(PAGE)) == len(re.findall(r"^### ", boundaries, re.MULTILINE)) == 5
     assert [cells for cells in rows() if len(cells) != 3 or not TEST.search(cells[2])] == []
 
 
