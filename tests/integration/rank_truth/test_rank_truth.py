@@ -119,10 +119,20 @@ def test_a_script_that_is_not_there(launcher: str, tmp_path: pathlib.Path) -> No
     assert truth.left == ()
 
 
+# Else muster could have stopped the last ranks before they came to their error.
+TOGETHER = """
+import os, pathlib, time
+folder = pathlib.Path(__file__).parent
+(folder / ("begun-" + os.environ["RANK"])).touch()
+while len(list(folder.glob("begun-*"))) < int(os.environ["WORLD_SIZE"]):
+    time.sleep(0.01)
+"""
+
+
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_the_same_import_error_on_all_ranks_is_one_message(launcher: str, tmp_path: pathlib.Path) -> None:
     script = tmp_path / "train.py"
-    script.write_text("import time\ntime.sleep(0.3)\nimport no_such_module\n")
+    script.write_text(TOGETHER + "import no_such_module\n")
 
     truth = run(Case(launcher, (sys.executable, str(script)), nodes=3), tmp_path)
 
