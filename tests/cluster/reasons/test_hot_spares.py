@@ -95,6 +95,7 @@ def test_a_spare_takes_a_lost_node_s_place(stage: Stage, torch_for_pods: TorchVo
     assert (ready.status["phase"], ready.status["attempt"], ready.status["members"]) == ("Running", 2, members)
 
 
+@pytest.mark.long
 def test_the_same_without_a_spare(stage: Stage, torch_for_pods: TorchVolume, tmp_path: Path) -> None:
     """The image is on the machine, and there is no data: a new pod is as fast as it gets."""
     stage.apply("unspared", TRAINS, **placed(**{**SHAPE, "template": with_torch(torch_for_pods, tmp_path)}))
