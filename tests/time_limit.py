@@ -1,9 +1,10 @@
 """A pytest plug-in: once the time in TESTS_DEADLINE has come, the remaining tests are not run, and the end of the
-output lists them.
+output lists their files.
 """
 
 import os
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -25,12 +26,15 @@ def pytest_runtest_setup() -> None:
         pytest.skip(TIME_IS_UP)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """List the tests that were not run, here and in the file that several commands share."""
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """List the files with tests that were not run, here and in the file that several commands share."""
     skipped = [each for each in terminalreporter.stats.get("skipped", []) if TIME_IS_UP in str(each.longrepr)]
-    if not skipped:
+    # With xdist, each worker would list its tests, too.
+    if not skipped or hasattr(config, "workerinput"):
         return
-    text = "".join(f"NOT RUN {each.nodeid}\n" for each in skipped) + f"{len(skipped)} NOT RUN: {TIME_IS_UP}\n"
+    files = Counter(each.nodeid.partition("::")[0] for each in skipped)
+    lines = [f"NOT RUN {file}: {count} tests" for file, count in sorted(files.items())]
+    text = "\n".join((*lines, f"{len(skipped)} NOT RUN: {TIME_IS_UP}")) + "\n"
     terminalreporter.write(text)
     if file := os.environ.get(PROBLEMS_FILE):
         with Path(file).open("a", encoding="utf-8") as shared:

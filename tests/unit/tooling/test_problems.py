@@ -50,12 +50,10 @@ def test_after_the_deadline_tests_are_listed_and_not_run(tmp_path: Path, monkeyp
     file.write_text(TESTS)
     monkeypatch.setenv(PROBLEMS_FILE, str(listed))
     monkeypatch.setenv(DEADLINE, str(time.time() - 1))
-    assert run(Part((file,)), [f"--rootdir={tmp_path}"]) == []
-    names = ("test_good", "test_broken", "test_without_its_fixture")
-    assert listed.read_text().splitlines() == [
-        *(f"NOT RUN test_some.py::{name}" for name in names),
-        f"3 NOT RUN: {TIME_IS_UP}",
-    ]
+    for options in ([], ["-n", "2", "-p", "xdist", f"--basetemp={tmp_path}/base"]):
+        assert run(Part((file,)), [f"--rootdir={tmp_path}", *options]) == []
+        assert listed.read_text().splitlines() == ["NOT RUN test_some.py: 3 tests", f"3 NOT RUN: {TIME_IS_UP}"]
+        listed.unlink()
 
 
 def test_a_run_that_ends_before_its_tests_is_a_problem(tmp_path: Path) -> None:
