@@ -32,11 +32,6 @@ class Manifest:
     packed_source: PackedSource | None = None
     notes: tuple[str, ...] = ()
 
-    @property
-    def name(self) -> str:
-        """The job's name."""
-        return self.job.metadata.name
-
 
 def build_manifest(options: ClusterRunOptions, job_file: JobFile) -> Manifest:
     """Check the job, with its template from a file, and read its code. Raises `BadInput`."""

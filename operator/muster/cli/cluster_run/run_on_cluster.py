@@ -27,8 +27,9 @@ def run_on_cluster(options: ClusterRunOptions) -> int:
     job_file = read_job_file(options.file, options.template_files)
     # Problems in the file are reported without a connection, unless its template is on the cluster only.
     manifest = None if lacks_template(job_file) else build_manifest(options, job_file)
-    name = read_string(read_mapping(read_mapping(job_file.document.value).get("metadata")).get("name"))
-    reference = JobReference(name, choose_namespace(read_mapping(job_file.document.value), options.namespace))
+    resource = read_mapping(job_file.document.value)
+    name = read_string(read_mapping(resource.get("metadata")).get("name"))
+    reference = JobReference(name, choose_namespace(resource, options.namespace))
     check_names(reference)
 
     async def work(client: Client, namespace: str) -> int:

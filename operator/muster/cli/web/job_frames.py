@@ -33,7 +33,6 @@ MAX_READERS = 2
 PAUSE_FACTOR = 5.0
 """A job is read again only after this many times the time that the last reading took: a fifth of a core at most."""
 
-
 RETRY_SECONDS = 2.0
 """The time until a job is read again that the API server could not send."""
 

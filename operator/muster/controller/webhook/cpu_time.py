@@ -13,7 +13,7 @@ from muster.collector.server.limits import Rate, TokenBuckets
 TOTAL_LIMIT = Rate(per_second=0.3, burst=2.0)
 """The limit of all requests, in seconds of processor time: 0.3 of a core in the long run.
 
-Beyond it, jobs are stored without a review, and the operator validates them later.
+Beyond it, jobs are stored without a review, and the operator validates them later; jobs with a template are refused.
 """
 
 ADDRESS_LIMIT = Rate(per_second=0.25, burst=1.5)

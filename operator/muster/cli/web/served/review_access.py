@@ -1,4 +1,4 @@
-"""Who may read the board of a cluster: whoever has a token of the cluster. What they see depends on their rights."""
+"""Admit readers with a token to the board of a cluster. What a reader sees depends on the reader's rights."""
 
 from __future__ import annotations
 
