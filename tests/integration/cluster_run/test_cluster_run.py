@@ -6,10 +6,10 @@ import io
 import os
 import signal
 import tarfile
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from cluster.terminal import CTRL_C, Terminal
 from fakes.api_server import make_failure
 from fakes.job_cluster import CONFIG_MAPS, JOBS, NAMESPACE, JobCluster, served
 from muster.api.names import SOURCE_ANNOTATION
-from support.muster_process import MUSTER
+from support.muster_process import MUSTER, MusterProcess, run_muster
 
 SPEC = "{nodes: 1, procsPerNode: 2, launcher: {direct: {}}, image: python, command: [python3, train.py]}"
 FILE = f"""
@@ -42,32 +42,27 @@ def code(tmp_path: Path) -> Path:
 
 def make_words(code: Path, *more: str) -> list[str]:
     place = ["--on", "cluster", "--namespace", NAMESPACE]
-    return [str(MUSTER), "run", "-f", str(code.parent / "job.yaml"), *place, "--source", str(code), *more]
+    return ["run", "-f", str(code.parent / "job.yaml"), *place, "--source", str(code), *more]
 
 
 @asynccontextmanager
-async def begun(cluster: JobCluster, code: Path, *more: str) -> AsyncIterator[Process]:
+async def begun(cluster: JobCluster, code: Path, *more: str) -> AsyncIterator[MusterProcess]:
     """Yield the command while the cluster is served."""
     async with served(cluster, code.parent) as kubeconfig:
         environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
-        process = await asyncio.create_subprocess_exec(
-            *make_words(code, *more), env=environment, stdout=PIPE, stderr=PIPE
-        )
-        try:
-            yield process
-        finally:
-            if process.returncode is None:
+        with MusterProcess(make_words(code, *more), env=environment, stdout=PIPE, stderr=PIPE) as process:
+            try:
+                yield process
+            finally:
                 process.kill()
-                await process.wait()
 
 
-async def end(process: Process) -> tuple[int | None, str, str]:
-    async with asyncio.timeout(60.0):
-        output, messages = await process.communicate()
+async def end(process: MusterProcess) -> tuple[int, str, str]:
+    output, messages = await asyncio.to_thread(process.communicate, timeout=60.0)
     return process.returncode, output.decode(), messages.decode()
 
 
-async def run(cluster: JobCluster, code: Path, *more: str) -> tuple[int | None, str, str]:
+async def run(cluster: JobCluster, code: Path, *more: str) -> tuple[int, str, str]:
     async with begun(cluster, code, *more) as process:
         return await end(process)
 
@@ -265,7 +260,7 @@ async def test_the_board_on_a_terminal(code: Path) -> None:
     cluster = JobCluster(has_pod=True, log=b"[rank 0] step 1\n")
     async with served(cluster, code.parent) as kubeconfig:
         environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
-        with Terminal(make_words(code), environment) as terminal:
+        with Terminal([str(MUSTER), *make_words(code)], environment) as terminal:
             await cluster.until(RESUME)
             await cluster.tell("Running", "Running", "2 of 2 ranks run")
             await asyncio.to_thread(terminal.until, lambda text: "vit  Running" in text and "[rank 0] step 1" in text)
@@ -296,18 +291,14 @@ async def test_bad_options(words: list[str], message: str, code: Path) -> None:
     (code.parent / "large").mkdir()
     (code.parent / "large" / "train.py").write_bytes(os.urandom(600 * 1024))
     (code.parent / "job.yaml").write_text(FILE.replace("name: vit", "name: vit, namespace: team-a"), encoding="ascii")
-    process = await asyncio.create_subprocess_exec(
-        *(str(MUSTER), "run", "-f", "job.yaml", *words), cwd=code.parent, stdout=PIPE, stderr=PIPE
-    )
-    result, _, messages = await end(process)
-    assert result == 2
-    assert message in messages
+    ended = await asyncio.to_thread(run_muster, "run", "-f", "job.yaml", *words, cwd=code.parent)
+    assert ended.exit_code == 2
+    assert message in ended.messages
 
 
-async def read_until(process: Process, text: str) -> None:
+async def read_until(process: MusterProcess, text: str) -> None:
     assert process.stderr is not None
-    async with asyncio.timeout(60.0):
-        async for line in process.stderr:
-            if text in line.decode():
-                return
+    while line := await asyncio.to_thread(process.stderr.readline):
+        if text in line.decode():
+            return
     raise AssertionError(text)

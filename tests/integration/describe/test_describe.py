@@ -8,7 +8,7 @@ from aiohttp import web
 
 from fakes.api_client import api_client
 from fakes.api_server import make_failure
-from support.muster_process import run_muster
+from support.muster_process import run_with_kubeconfig
 
 JOB = "/apis/muster.dev/v1alpha1/namespaces/team-a/distributedtrainingjobs/vit"
 PODS = "/api/v1/namespaces/team-a/pods"
@@ -87,11 +87,11 @@ class Cluster:
         return {"items": []}
 
 
-async def describe(cluster: Cluster, folder: Path, name: str = "vit") -> tuple[int | None, str, str]:
+async def describe(cluster: Cluster, folder: Path, name: str = "vit") -> tuple[int, str, str]:
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", cluster.answer)
     async with api_client(app, folder):
-        return await run_muster(folder / "kubeconfig", "describe", name, "-n", "team-a")
+        return await run_with_kubeconfig(folder / "kubeconfig", "describe", name, "-n", "team-a")
 
 
 async def test_a_failed_job(tmp_path: Path) -> None:

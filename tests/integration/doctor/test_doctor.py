@@ -14,7 +14,7 @@ from fakes.api_client import api_client
 from fakes.api_server import make_failure
 from muster.api.crd import PLURALS, build_crds
 from muster.distribution import get_version
-from support.muster_process import run_muster
+from support.muster_process import run_with_kubeconfig
 
 SYSTEM = "/namespaces/muster-system"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -116,7 +116,7 @@ async def run(installation: Installation, folder: Path, *words: str) -> tuple[in
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", installation.answer)
     async with api_client(app, folder):
-        code, output, messages = await run_muster(folder / "kubeconfig", "doctor", "-n", "team-a", *words)
+        code, output, messages = await run_with_kubeconfig(folder / "kubeconfig", "doctor", "-n", "team-a", *words)
     found: dict[str, list[str]] = {}
     for line in output.splitlines():
         if line.startswith(" "):
@@ -315,6 +315,6 @@ async def test_without_a_cluster(tmp_path: Path) -> None:
         ),
         encoding="utf-8",
     )
-    code, output, messages = await run_muster(tmp_path / "kubeconfig", "doctor")
+    code, output, messages = await run_with_kubeconfig(tmp_path / "kubeconfig", "doctor")
     assert (code, output) == (2, "")
     assert messages.startswith("muster: the cluster doesn't answer")

@@ -8,16 +8,16 @@ import pytest
 
 from muster_dev.golden_manifests import FOLDER
 from muster_dev.paths import ROOT
-from support import mpi_installs
-from support.example_runs import BIN, CompletedRun, clean_environment, finish, start
+from support import mpi_installs, muster_process
+from support.example_runs import clean_environment
+from support.muster_process import EndedMuster
 
-MUSTER = str(BIN / "muster")
 MANIFESTS = ROOT / FOLDER / "manifests"
 RUNTIMES = ROOT / FOLDER / "runtimes"
 
 
-def run_muster(*words: str, folder: Path = MANIFESTS) -> CompletedRun:
-    return finish(start([MUSTER, *words], {}, folder))
+def run_muster(*words: str, folder: Path = MANIFESTS) -> EndedMuster:
+    return muster_process.run_muster(*words, cwd=folder, env=clean_environment())
 
 
 def test_the_job_is_on_standard_output_and_notices_are_not() -> None:
@@ -50,8 +50,7 @@ def test_a_file_of_other_resources_has_no_job(tmp_path: Path) -> None:
 
 
 def test_a_job_may_come_from_standard_input() -> None:
-    line = f"{MUSTER} import - < {MANIFESTS / 'list.yaml'}"
-    done = finish(start(["/bin/sh", "-c", line], {}))
+    done = muster_process.run_muster("import", "-", stdin=(MANIFESTS / "list.yaml").read_bytes())
     assert done.exit_code == 0
     assert done.output.startswith("# Imported from PyTorchJob first (standard input:4).\n")
 
@@ -89,8 +88,8 @@ def run_imported(name: str, folder: Path, variables: dict[str, str]) -> dict[str
     imported = run_muster("import", f"{name}.yaml", *runtimes)
     assert imported.exit_code == 0, imported.messages
     (folder / "job.yaml").write_text(imported.output.split("\n---\n")[0] + "\n", encoding="utf-8")
-    command = [MUSTER, "run", "-f", "job.yaml", "-o", "json", "--dir", str(folder / "run")]
-    end = finish(start(command, variables, folder))
+    words = ("run", "-f", "job.yaml", "-o", "json", "--dir", str(folder / "run"))
+    end = muster_process.run_muster(*words, cwd=folder, env={**clean_environment(), **variables})
     assert end.exit_code == 0, end.messages
     status: dict[str, Any] = json.loads(end.output)["status"]
     return status

@@ -8,7 +8,7 @@ from aiohttp import web
 from fakes.api_client import api_client
 from muster.api.document import JSON
 from muster_dev.golden_manifests import load_folder
-from support.muster_process import run_muster
+from support.muster_process import run_with_kubeconfig
 
 
 def load_item(folder: str, name: str, namespace: str) -> JSON:
@@ -40,11 +40,11 @@ async def answer(request: web.Request) -> web.Response:
     return web.json_response({"kind": "List", "metadata": {"resourceVersion": "1"}, "items": LISTS[request.path]})
 
 
-async def run_migrate(folder: Path, *words: str) -> tuple[int | None, str, str]:
+async def run_migrate(folder: Path, *words: str) -> tuple[int, str, str]:
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", answer)
     async with api_client(app, folder):
-        return await run_muster(folder / "kubeconfig", "migrate", *words)
+        return await run_with_kubeconfig(folder / "kubeconfig", "migrate", *words)
 
 
 async def test_each_job_has_a_line_and_its_problems(tmp_path: Path) -> None:

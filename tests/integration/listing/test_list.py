@@ -15,7 +15,7 @@ from cluster.terminal import CTRL_C, Terminal
 from fakes.api_client import api_client
 from muster.api.document import JSON
 from muster.cli.listing.watched_jobs import WatchedJobs
-from support.muster_process import MUSTER, run_muster
+from support.muster_process import MUSTER, run_with_kubeconfig
 
 JOBS = "/apis/muster.dev/v1alpha1/distributedtrainingjobs"
 TEAM_JOBS = "/apis/muster.dev/v1alpha1/namespaces/team-a/distributedtrainingjobs"
@@ -66,9 +66,9 @@ async def served(server: JobServer, folder: Path) -> AsyncIterator[WatchedJobs]:
         yield WatchedJobs(client, None)
 
 
-async def run(server: JobServer, folder: Path, *words: str) -> tuple[int | None, str, str]:
+async def run(server: JobServer, folder: Path, *words: str) -> tuple[int, str, str]:
     async with served(server, folder):
-        return await run_muster(folder / "kubeconfig", *words)
+        return await run_with_kubeconfig(folder / "kubeconfig", *words)
 
 
 def three() -> JobServer:
@@ -105,7 +105,7 @@ async def test_top_prints_once_without_a_terminal(tmp_path: Path) -> None:
 async def test_a_kubeconfig_that_only_the_official_client_reads(tmp_path: Path) -> None:
     async with served(three(), tmp_path):
         two_files = f"{tmp_path / 'kubeconfig'}:{tmp_path / 'other'}"
-        _, output, _ = await run_muster(two_files, "list", "-A")
+        _, output, _ = await run_with_kubeconfig(two_files, "list", "-A")
     assert len(output.splitlines()) == 4
 
 

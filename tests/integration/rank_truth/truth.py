@@ -3,16 +3,15 @@
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import uuid
 from dataclasses import dataclass
 from typing import Any
 
 from support.marked_processes import wait_for_exit
+from support.muster_process import run_muster
 
 HERE = pathlib.Path(__file__).parent
-MUSTER = str(pathlib.Path(sys.executable).with_name("muster"))
 WORKLOAD = str(HERE / "workload.py")
 TORCH_WORKLOAD = str(HERE / "torch_workload.py")
 
@@ -69,20 +68,13 @@ class Case:
         }
 
 
-def run(case: Case, folder: pathlib.Path, seconds: float = 120) -> Truth:
+def run(case: Case, folder: pathlib.Path) -> Truth:
     """Run the job to its end, in `folder`."""
     mark = f"truth-{uuid.uuid4()}"
     job = folder / "job.yaml"
     job.write_text(json.dumps(case.document(folder, mark)))
     environment = {**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"}
-    done = subprocess.run(
-        [MUSTER, "run", "-f", str(job), "--dir", str(folder / "out"), "-o", "json"],
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=seconds,
-        check=False,
-    )
+    done = run_muster("run", "-f", str(job), "--dir", str(folder / "out"), "-o", "json", env=environment)
     left = tuple(wait_for_exit(mark))
-    assert done.stdout, f"muster run printed no resource; it said:\n{done.stderr}"
-    return Truth(done.returncode, json.loads(done.stdout)["status"], done.stderr, left)
+    assert done.output, f"muster run printed no resource; it said:\n{done.messages}"
+    return Truth(done.exit_code, json.loads(done.output)["status"], done.messages, left)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from support.marked_processes import find_marked_processes, wait_for_exit
+from support.muster_process import END_SECONDS, MUSTER, MusterProcess
 
-MUSTER = str(pathlib.Path(sys.executable).with_name("muster"))
 MARK = "TEST_MARK"
 
 OUT = '"$SM_OUTPUT_DIR"'
@@ -38,12 +38,6 @@ def write_job(folder: pathlib.Path, command: list[str], name: str = "tiny", **sp
     return path
 
 
-PATIENCE = 240.0
-"""A limit in seconds that only a hanging run reaches: four Pythons that import torch take two minutes on a busy
-machine.
-"""
-
-
 @dataclass
 class Started:
     """A running `muster run`. `mark` identifies its ranks and agents on the machine."""
@@ -54,7 +48,7 @@ class Started:
     stderr_file: pathlib.Path
     mark: str = field(default="")
 
-    def wait(self, seconds: float = PATIENCE) -> int:
+    def wait(self, seconds: float = END_SECONDS) -> int:
         return self.process.wait(timeout=seconds)
 
     @property
@@ -92,8 +86,8 @@ def start(
     """Start `muster run -f job` with its outputs in files."""
     run = _prepare(folder)
     with run["stdout"].open("wb") as stdout, run["stderr"].open("wb") as stderr:
-        process = subprocess.Popen(
-            [MUSTER, "run", "-f", str(job), "--dir", str(run["out"]), *options],
+        process = MusterProcess(
+            ["run", "-f", str(job), "--dir", str(run["out"]), *options],
             stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,
@@ -159,7 +153,7 @@ def start_on_terminal(folder: pathlib.Path, job: pathlib.Path, *options: str) ->
     process = subprocess.Popen(
         [
             *("sh", "-c", 'exec "$@" <"$0" >"$0" 2>&1', os.ttyname(inner)),
-            *(MUSTER, "run", "-f", str(job), "--dir", str(run["out"]), *options),
+            *(str(MUSTER), "run", "-f", str(job), "--dir", str(run["out"]), *options),
         ],
         env=_environment(run["mark"].name, {"TERM": "xterm", "COLUMNS": "100", "LINES": "30"}),
         start_new_session=True,
@@ -173,7 +167,7 @@ def start_on_terminal(folder: pathlib.Path, job: pathlib.Path, *options: str) ->
 def _is_muster(pid: int) -> bool:
     # a process in the middle of exec has no command line
     program = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:2]
-    return program == [MUSTER.encode()]
+    return program == [os.fsencode(MUSTER)]
 
 
 def await_true(condition: Callable[[], bool], seconds: float, value: Callable[[], str] = str) -> None:

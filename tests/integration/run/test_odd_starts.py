@@ -7,12 +7,13 @@ import sys
 
 import pytest
 
-from integration.run.muster_run import MUSTER, start, write_job
+from integration.run.muster_run import start, write_job
+from support.muster_process import MUSTER
 
 
 def shell(script: str, cwd: pathlib.Path, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["sh", "-c", script, MUSTER],
+        ["sh", "-c", script, str(MUSTER)],
         cwd=cwd,
         env={"PATH": "/usr/bin:/bin", "HOME": str(cwd), **env},
         stdin=subprocess.DEVNULL,

@@ -2,15 +2,17 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 from collections.abc import Callable
 
 import pytest
 import yaml
 
-from integration.run.muster_run import MUSTER, OUT, run, sh, start, start_on_terminal, write_job
+from integration.run.muster_run import OUT, run, sh, start, start_on_terminal, write_job
 from muster.cli.commands import app
 from muster.cli.main import main
 from muster.cli.run.local_job import SCRATCH
+from support.muster_process import MUSTER
 
 pytestmark = pytest.mark.usefixtures("may_leave_temporary_files")
 
@@ -242,9 +244,8 @@ def test_runs_of_the_same_job_from_a_file_and_from_standard_input_do_not_meet(tm
 
 
 def test_render_is_the_same_every_time(tmp_path: pathlib.Path) -> None:
-    import subprocess  # noqa: PLC0415
-
     job = write_job(tmp_path, ["python", "train.py"], launcher={"torchrun": {}}, hyperparameters={"lr": 0.1})
+    # A process of its own each time, because a forked one would have the same order of sets.
     texts = {
         subprocess.run([MUSTER, "render", "-f", str(job)], capture_output=True, check=True).stdout for _ in range(2)
     }

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from integration.run.muster_run import PATIENCE, Started, await_true, run, start, write_job
+from integration.run.muster_run import Started, await_true, run, start, write_job
 from support import sagemaker_image
+from support.muster_process import END_SECONDS
 
 pytestmark = pytest.mark.usefixtures("own_meeting_port", "may_leave_temporary_files")
 
@@ -202,7 +203,7 @@ def test_a_command_once_a_host_that_fails_without_a_report(tmp_path: Path, image
 def test_a_stop_ends_all_hosts(tmp_path: Path, image: dict[str, str]) -> None:
     script = "import time; print('off we go', flush=True); time.sleep(600)"
     started = start(tmp_path, write(tmp_path, script, "perNode", {}), "--local", "--logs", env=image)
-    await_true(lambda: "off we go" in started.stderr, PATIENCE, lambda: started.stderr)
+    await_true(lambda: "off we go" in started.stderr, END_SECONDS, lambda: started.stderr)
     started.process.terminate()
     assert started.wait() == 143
     assert "Ctrl-C" in started.stderr or "SIGTERM" in started.stderr
@@ -212,7 +213,7 @@ def test_a_stop_ends_all_hosts(tmp_path: Path, image: dict[str, str]) -> None:
 def test_hosts_end_with_a_run_that_is_killed(tmp_path: Path, image: dict[str, str]) -> None:
     script = "import time; print('off we go', flush=True); time.sleep(600)"
     started = start(tmp_path, write(tmp_path, script, "torchrun", {}), "--local", "--logs", env=image)
-    await_true(lambda: "off we go" in started.stderr, PATIENCE, lambda: started.stderr)
+    await_true(lambda: "off we go" in started.stderr, END_SECONDS, lambda: started.stderr)
     started.process.kill()
     started.wait()
     assert started.left(30.0) == []
