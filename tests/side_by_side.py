@@ -4,13 +4,16 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 import outcomes
 from outcomes import Outcome
 from problems import Problem
+from slices import SLICE
 
 TESTS = Path(__file__).resolve().parent
 SOME_FAILED = 1
@@ -45,19 +48,94 @@ class Ran:
 
 def run(part: Part, arguments: Sequence[str]) -> list[Problem]:
     """Run a part, and its failed tests once more alone; return the failures."""
-    if part.marked:
-        _say(f"the tests marked: {part.marked}")
-    with tempfile.TemporaryDirectory() as memory:
-        remembered = [*arguments, f"--override-ini=cache_dir={memory}/cache"]
-        beside = ["-n", str(part.beside), "--dist", "loadfile"] if part.beside > 1 else []
-        first = _pytest(part, Path(memory, "outcomes"), [*beside, *remembered])
+    return run_together([part], arguments)
+
+
+def run_together(parts: Sequence[Part], arguments: Sequence[str]) -> list[Problem]:
+    """Run parts at the same time, and the failed tests of each once more alone; return the failures.
+
+    The output of the last part is shown as it comes, and that of each other part when it has ended.
+    """
+    chosen = [narrowed for part in parts if (narrowed := narrow(part, arguments))]
+    options = [argument for argument in arguments if not _is_path(argument)]
+    with tempfile.TemporaryDirectory() as memory, ThreadPoolExecutor(max_workers=len(parts)) as pool:
+        runs = [
+            _Run(part, Path(memory, str(number)), options, is_shown=number == len(chosen) - 1)
+            for number, part in enumerate(chosen)
+        ]
+        first = [each.result() for each in [pool.submit(each.begin) for each in runs]]
+        return [problem for each, ran in zip(runs, first, strict=True) for problem in each.find_problems(ran)]
+
+
+def narrow(part: Part, arguments: Sequence[str]) -> Part | None:
+    """Return the part with only those of its tests that the arguments name by path, if they name any.
+
+    Return None if they name only tests of other parts.
+    """
+    named = [argument for argument in arguments if _is_path(argument)]
+    if not named:
+        return part
+    files = [Path(each.partition("::")[0]).resolve() for each in named]
+    folders = part.folders or (TESTS,)
+    inside = [each for each, file in zip(named, files, strict=True) if any(file.is_relative_to(f) for f in folders)]
+    return replace(part, folders=tuple(map(Path, inside))) if inside else None
+
+
+def _is_path(argument: str) -> bool:
+    """Whether an argument of pytest is a file, a folder or a test, rather than an option or its value."""
+    file = argument.partition("::")[0]
+    return ("/" in file or file.endswith(".py")) and Path(file).exists()
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run of a part. `folder` is for its files, `is_shown` whether its output is shown as it comes."""
+
+    part: Part
+    folder: Path
+    arguments: Sequence[str]
+    is_shown: bool
+
+    def begin(self) -> Ran:
+        self.folder.mkdir()
+        if self.part.marked:
+            _say(f"the tests marked: {self.part.marked}")
+        beside = ["-n", str(self.part.beside), "--dist", "loadfile"] if self.part.beside > 1 else []
+        if self.is_shown:
+            return self._pytest("outcomes", beside, dict(os.environ), None)
+        log = self.folder / "log"
+        with log.open("wb") as output:
+            ran = self._pytest("outcomes", beside, dict(os.environ), output)
+        sys.stdout.write(log.read_text(encoding="utf-8", errors="replace"))
+        sys.stdout.flush()
+        return ran
+
+    def find_problems(self, first: Ran) -> list[Problem]:
+        """Run the failed tests once more alone, and return the failures.
+
+        Many tests give real processes and a real cluster some seconds, and a loaded machine may exceed them. A broken
+        test fails again.
+        """
         if first.code != SOME_FAILED or not first.failed:
             return problems(first)
-        # Many tests give real processes and a real cluster some seconds, and a loaded machine may exceed them. A broken
-        # test fails again.
         _say("the failed tests run once more, alone")
-        failed = ["--last-failed", "--last-failed-no-failures=none"]
-        return sorted_out(first, _pytest(part, Path(memory, "alone"), [*failed, *remembered]))
+        environment = {name: value for name, value in os.environ.items() if name != SLICE}
+        return sorted_out(
+            first, self._pytest("alone", ["--last-failed", "--last-failed-no-failures=none"], environment, None)
+        )
+
+    def _pytest(self, name: str, how: Sequence[str], environment: Mapping[str, str], output: IO[bytes] | None) -> Ran:
+        part, outcomes_file = self.part, self.folder / name
+        marked = ["-m", part.marked] if part.marked else []
+        plugins = ["-rs", "-p", "slices", "-p", "outcomes", f"--outcomes={outcomes_file}"]
+        remembered = [*self.arguments, f"--override-ini=cache_dir={self.folder}/cache"]
+        code = subprocess.run(
+            [sys.executable, "-m", "pytest", *plugins, *map(str, part.folders), *marked, *how, *remembered],
+            check=False,
+            env={**environment, "PYTHONPATH": str(TESTS)},
+            stdout=output,
+        ).returncode
+        return Ran(code, outcomes.read(outcomes_file))
 
 
 def problems(ran: Ran) -> list[Problem]:
@@ -84,11 +162,3 @@ def sorted_out(beside: Ran, alone: Ran) -> list[Problem]:
 def _say(text: str) -> None:
     sys.stdout.write(f"tests: {text}\n")
     sys.stdout.flush()
-
-
-def _pytest(part: Part, file: Path, arguments: Sequence[str]) -> Ran:
-    marked = ["-m", part.marked] if part.marked else []
-    options = ["-rs", "-p", "time_limit", "-p", "outcomes", f"--outcomes={file}"]
-    command = [sys.executable, "-m", "pytest", *options, *map(str, part.folders), *marked, *arguments]
-    code = subprocess.run(command, check=False, env={**os.environ, "PYTHONPATH": str(TESTS)}).returncode
-    return Ran(code, outcomes.read(file))

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import cluster.suite
@@ -14,11 +15,16 @@ from conftest import ON_GPUS
 from muster.backends.local.devices import find_machine_gpus
 from muster_dev import check
 from problems import Problem, close
-from side_by_side import TESTS, Part, run
+from side_by_side import TESTS, Part, run, run_together
 from support.searches import AT_LENGTH
 
-SHORT = Part(marked="not long", beside=3)
-"""Most tests wait for processes, so more tests than processors run at a time."""
+SHORT = (
+    Part((TESTS / "unit",), "not long"),
+    Part((TESTS / "integration",), "not long", beside=3),
+)
+"""Two processes collect less than more processes that each collect all tests. Integration tests mostly wait for
+processes, so more of them than processors run at a time.
+"""
 
 SEARCHES = Part(marked="hypothesis and not long", beside=2)
 """All searches, with more examples than `make test` tries. These use a processor all the time."""
@@ -26,9 +32,6 @@ SEARCHES = Part(marked="hypothesis and not long", beside=2)
 LONG = (Part(marked="long and not alone", beside=2), Part(marked="long and alone"))
 
 GPU = Part(marked="gpu")
-
-CI = "CI"
-
 PROBLEM_LINES = 4
 
 
@@ -39,7 +42,18 @@ def main(arguments: Sequence[str]) -> int:
     return close(f"make {command}", found)
 
 
-def run_checks(_: Sequence[str]) -> list[Problem]:
+def run_checks_and_tests(arguments: Sequence[str]) -> list[Problem]:
+    """Run `make check` beside the tests that need no cluster and take less than minutes; return the failures.
+
+    mypy uses one processor for as long as a third of the tests.
+    """
+    with ThreadPoolExecutor() as pool:
+        checks = pool.submit(run_checks)
+        tests = pool.submit(run_together, SHORT, arguments)
+        return [*checks.result(), *tests.result()]
+
+
+def run_checks() -> list[Problem]:
     """Run `make check`; return its failures."""
     failed = [result for result in check.run_all() if result.problems]
     return [Problem(f"check: {result.name}", first_lines(result.problems)) for result in failed]
@@ -50,18 +64,8 @@ def first_lines(texts: Sequence[str]) -> list[str]:
     return [line for text in texts for line in text.splitlines()][:PROBLEM_LINES]
 
 
-def run_short(arguments: Sequence[str]) -> list[Problem]:
-    """Run the tests that need no cluster and take less than minutes."""
-    return run(SHORT, arguments)
-
-
 def run_searches(arguments: Sequence[str]) -> list[Problem]:
-    """Run all searches at length, but not in CI.
-
-    CI has limited time, and each of its runs tries other examples in `make test`.
-    """
-    if os.environ.get(CI):
-        return []
+    """Run all searches at length."""
     os.environ[AT_LENGTH] = "yes"
     return run(SEARCHES, arguments)
 
@@ -98,9 +102,8 @@ def build_cluster() -> list[Problem]:
 
 
 STEPS: Mapping[str, Sequence[Callable[[Sequence[str]], list[Problem]]]] = {
-    "test": (run_checks, run_short),
+    "test": (run_checks_and_tests,),
     "test-cluster": (run_cluster,),
-    # If a run's time is limited (time_limit.py), the tests on a real cluster come first.
     "test-long": (run_cluster_long, run_long, run_searches),
     "test-gpu": (run_gpu,),
 }

@@ -1,7 +1,6 @@
 """Runs the cluster's tests, in parallel where possible, because most tests wait for pods most of the time."""
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +23,6 @@ SHORT = (
     Part(TESTS, "alone and not long"),
 )
 LONG = Part(TESTS, "long and not attack")
-QUEUES = TESTS[0] / "queues"
 AFTER = Part(TESTS, "whole")
 
 
@@ -43,13 +41,7 @@ def run_short(arguments: Sequence[str]) -> list[Problem]:
 
 
 def run_long(arguments: Sequence[str]) -> list[Problem]:
-    """Run the tests that take minutes. The arguments are pytest's.
-
-    CI has limited time, and compiling the queues takes a fresh machine too much of it.
-    """
-    if os.environ.get("CI"):
-        sys.stdout.write(f"tests: NOT RUN in CI: {QUEUES.relative_to(TESTS[0].parent.parent)}, which compiles queues\n")
-        arguments = [*arguments, f"--ignore={QUEUES}"]
+    """Run the tests that take minutes. The arguments are pytest's."""
     if not isinstance(choice.choose(choice.look()), Own):
         return run(LONG, arguments)
     with kept_up():

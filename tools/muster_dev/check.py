@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -82,14 +82,20 @@ def run_all() -> Sequence[Result]:
     started = time.monotonic()
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         results = list(pool.map(run_check, CHECKS))
+    # All lines at once, because `make test` prints, too.
+    print("\n".join(describe(results, time.monotonic() - started)), flush=True)
+    return results
+
+
+def describe(results: Sequence[Result], seconds: float) -> Iterator[str]:
+    """Yield the lines about all results."""
     for result in results:
-        print(f"check: {'FAILED ' if result.problems else 'ok     '}{result.name} ({result.seconds:.1f} s)")
+        yield f"check: {'FAILED ' if result.problems else 'ok     '}{result.name} ({result.seconds:.1f} s)"
         for problem in result.problems:
-            print("    " + problem.replace("\n", "\n    "))
+            yield "    " + problem.replace("\n", "\n    ")
     failed = sum(1 for result in results if result.problems)
     verdict = f"{failed} of {len(results)} failed" if failed else f"all {len(results)} are fine"
-    print(f"check: {verdict}, in {time.monotonic() - started:.0f} s", flush=True)
-    return results
+    yield f"check: {verdict}, in {seconds:.0f} s"
 
 
 def run_check(check: Check) -> Result:

@@ -1,14 +1,12 @@
 """Failures are listed at the end of a run, flaky ones separately."""
 
-import time
 from pathlib import Path
 
 import pytest
 
 from outcomes import Outcome
 from problems import PROBLEMS_FILE, Problem, close
-from side_by_side import Part, Ran, run, sorted_out
-from time_limit import DEADLINE, TIME_IS_UP
+from side_by_side import Part, Ran, run, run_together, sorted_out
 
 TESTS = """
 import pytest
@@ -44,16 +42,16 @@ def test_a_run_finds_each_failure_with_its_error(tmp_path: Path) -> None:
     assert found[1].error == ("ValueError: the cause", "RuntimeError: what came of it")
 
 
-def test_after_the_deadline_tests_are_listed_and_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arguments_that_name_tests_run_only_these(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --disable-plugin-autoload")
-    file, listed = tmp_path / "test_some.py", tmp_path / "listed"
-    file.write_text(TESTS)
-    monkeypatch.setenv(PROBLEMS_FILE, str(listed))
-    monkeypatch.setenv(DEADLINE, str(time.time() - 1))
-    for options in ([], ["-n", "2", "-p", "xdist", f"--basetemp={tmp_path}/base"]):
-        assert run(Part((file,)), [f"--rootdir={tmp_path}", *options]) == []
-        assert listed.read_text().splitlines() == ["NOT RUN test_some.py: 3 tests", f"3 NOT RUN: {TIME_IS_UP}"]
-        listed.unlink()
+    for folder in ("one", "other"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "test_some.py").write_text(TESTS)
+    parts = [Part((tmp_path / "one",)), Part((tmp_path / "other",))]
+    named = f"{tmp_path}/other/test_some.py::test_broken"
+    found = run_together(parts, [f"--rootdir={tmp_path}", named])
+    assert [problem.name for problem in found] == ["other/test_some.py::test_broken"]
+    assert len(run_together(parts, [f"--rootdir={tmp_path}"])) == 4
 
 
 def test_a_run_that_ends_before_its_tests_is_a_problem(tmp_path: Path) -> None:

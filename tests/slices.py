@@ -1,0 +1,54 @@
+"""A pytest plug-in: TESTS_SLICE=2/6 runs the second of six slices of the tests, so that six runs cover all.
+
+A slice consists of whole files. The slices are of similar length by the times below.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping
+
+import pytest
+
+SLICE = "TESTS_SLICE"
+"""The variable that names a slice. It has no muster prefix, because muster does not read it."""
+
+SECONDS: Mapping[str, float] = {}
+"""The seconds that files of long tests take, with one core for each worker. Add a file that takes a minute or more."""
+
+OTHER_SECONDS = 15.0
+"""For a file that has no time above."""
+
+
+def choose_files(files: Collection[str], number: int, count: int) -> frozenset[str]:
+    """Return the files of slice `number`, from 1 to `count`: each file, longest first, joins the shortest slice."""
+    slices: list[list[str]] = [[] for _ in range(count)]
+    for file in sorted(files, key=lambda file: (-find_seconds(file), file)):
+        min(slices, key=lambda chosen: sum(map(find_seconds, chosen))).append(file)
+    return frozenset(slices[number - 1])
+
+
+def find_seconds(file: str) -> float:
+    """Return how long the tests of a file take."""
+    return SECONDS.get(file, OTHER_SECONDS)
+
+
+def parse_slice(text: str) -> tuple[int, int]:
+    """Return the number and the count of 2/6. Raises ValueError for anything else."""
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
+        raise ValueError(f"{SLICE}={text}: expected NUMBER/COUNT, such as 2/6")
+    return int(match[1]), int(match[2])
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of the chosen slice. Other options have chosen tests before."""
+    if SLICE not in os.environ:
+        return
+    number, count = parse_slice(os.environ[SLICE])
+    files = {item: item.nodeid.partition("::")[0] for item in items}
+    chosen = choose_files(frozenset(files.values()), number, count)
+    config.hook.pytest_deselected(items=[item for item in items if files[item] not in chosen])
+    items[:] = [item for item in items if files[item] in chosen]
