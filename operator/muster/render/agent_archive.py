@@ -32,12 +32,19 @@ def build_agent_archive() -> bytes:
     """Return `agent.pyz`. With the same zlib, its bytes change only with the agent."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        _add_file(archive, "__main__.py", files("muster_worker").joinpath(_MAIN).read_bytes())
-        for name, content in _list_source_files(files("muster_worker"), "muster_worker"):
+        for name, content in list_agent_files():
             _add_file(archive, name, content)
-        for name, text in _METADATA.items():
-            _add_file(archive, f"muster_worker-0.dist-info/{name}", text.encode())
     return buffer.getvalue()
+
+
+def list_agent_files() -> list[tuple[str, bytes]]:
+    """Return the names and the contents of the archive's files."""
+    package = files("muster_worker")
+    return [
+        ("__main__.py", package.joinpath(_MAIN).read_bytes()),
+        *_list_source_files(package, "muster_worker"),
+        *((f"muster_worker-0.dist-info/{name}", text.encode()) for name, text in _METADATA.items()),
+    ]
 
 
 def _list_source_files(folder: Traversable, path: str) -> list[tuple[str, bytes]]:

@@ -194,7 +194,7 @@ def _unpack_archive(run_dir: str) -> str:
     """Unpack this agent's archive, which an upgraded operator may replace, for its ranks. Returns the folder."""
     archive, folder = os.path.abspath(sys.argv[0]), os.path.join(run_dir, "agent")
     if not archive.endswith(ARCHIVE_SUFFIX):
-        return os.path.dirname(archive)  # `muster run` has unpacked it for all its agents
+        return os.path.dirname(archive)  # `muster run` has written the folder for all its agents
     try:
         unpack(archive, folder)
     except OSError:

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from muster.api.spec.job import Job
+from muster.backends.local.agent_folder import write_agent_folder
 from muster.backends.local.backend import LocalBackend
 from muster.backends.local.devices import split_gpus
 from muster.backends.local.environment import build_agent_environment
@@ -29,9 +30,7 @@ from muster.collector.trust.tokens import LocalTokenIssuer, PodClaim, TokenVerif
 from muster.core.membership.members import has_fixed_members
 from muster.core.reports.check import JobShape
 from muster.core.world import compute_world_size, count_nodes_and_spares, get_procs_per_node
-from muster.render.agent_archive import build_agent_archive
 from muster.render.agent_plan import render_plan
-from muster_worker.agent.unpacked_archive import unpack
 from muster_worker.contract import wire
 from muster_worker.contract.schema import TOKEN_AUDIENCE
 
@@ -149,9 +148,7 @@ def _make_backend(machine: Machine, processes: AgentProcesses, store: RankStore,
 
 
 def _write_files(job: Job, layout: RunLayout, machine: Machine, url: str, authority: str) -> None:
-    layout.archive.write_bytes(build_agent_archive())
-    # Agents and ranks share the modules that Python compiles when it first imports them.
-    unpack(str(layout.archive), str(layout.agent))
+    write_agent_folder(layout.agent)
     # Nodes on one machine can't be cut off from each other.
     plan = replace(render_plan(job, url, authority), fence_seconds=0.0)
     layout.plan.write_bytes(wire.encode(plan))
