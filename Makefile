@@ -27,7 +27,7 @@ CLUSTER = PYTHONPATH=tests $(VENV)/python -m cluster
 # Runs all tests even if some fail, and lists the failures at the end.
 SUITE = PYTHONPATH=tests:tools $(VENV)/python -m suite
 
-.PHONY: help setup demo demo-recovery test check format lock upgrade generate image-facts image clean cluster cluster-down cluster-build test-cluster test-long test-gpu test-attacks bench bench-soak
+.PHONY: help setup demo demo-recovery test check format lock upgrade generate image-facts image clean cluster cluster-down cluster-build test-cluster test-long test-gpu test-attacks bench bench-soak mutants
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,6 +92,9 @@ bench: setup ## Measure large jobs beside Indexed Jobs on one API server (bench/
 bench-soak: setup ## Run jobs for an hour, and measure the memory of the operator (bench/jobs_at_scale.py; as root)
 	@$(CLUSTER) build --if-it-can
 	@PYTHONPATH=tests:bench $(VENV)/python bench/jobs_at_scale.py soak --seconds 3600 $(ARGS)
+
+mutants: setup ## Count how many small faults in the source the tests find (docs/mutation.md; many minutes)
+	@PYTHONPATH=tests:tools $(VENV)/python -m mutant_run $(ARGS)
 
 image-facts: setup ## Take over what the locked SageMaker SDK knows of training images (docs/sagemaker-images.md)
 	@$(DEV) image-facts
