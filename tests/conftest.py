@@ -1,7 +1,9 @@
 """Setup for all tests."""
 
+import gc
 import os
 import signal
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,6 +23,18 @@ settings.load_profile("untimed")
 
 ON_GPUS = "MUSTER_TEST_ON_GPUS"
 """Whether to run the tests that need a GPU, and to fail without a GPU. `make test-gpu` sets the variable."""
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the garbage collector from searching all modules and all tests again and again: they live until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
