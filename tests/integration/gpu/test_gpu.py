@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from integration.run.muster_run import end_all, run, write_job
+from integration.run.muster_run import end, list_started, run, write_job
 from muster.backends.local.devices import VISIBLE_DEVICES, find_machine_gpus
 
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
@@ -45,7 +45,7 @@ class Ran:
 @pytest.fixture(autouse=True)
 def _nothing_stays() -> Iterator[None]:
     yield
-    end_all()
+    end(list_started())
 
 
 def ran(folder: Path, device: str, gpus: Sequence[str], nodes: int = 1) -> Ran:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from support.marked_processes import find_marked_processes, wait_for_exit
@@ -115,12 +115,17 @@ def _remember(started: Started) -> Started:
     return started
 
 
-def end_all() -> None:
+def list_started() -> Sequence[Started]:
+    """Return the runs that have started and that `end` has not ended."""
+    return tuple(_STARTED)
+
+
+def end(runs: Iterable[Started]) -> None:
     """Kill the remaining processes of a failed test; its ranks end with them."""
-    while _STARTED:
-        process = _STARTED.pop().process
-        process.kill()
-        process.wait()
+    for started in runs:
+        _STARTED.remove(started)
+        started.process.kill()
+        started.process.wait()
 
 
 @dataclass

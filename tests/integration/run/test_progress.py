@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from integration.run.muster_run import OnTerminal, run, start_on_terminal, write_job
+from integration.run.muster_run import OnTerminal, run, start, start_on_terminal, write_job
 from muster_dev.paths import ROOT
 from support.progress_samples import Sample, check_samples, find_lightning, find_transformers
 
@@ -99,10 +99,13 @@ def test_a_total_from_the_script_and_from_the_job(tmp_path: Path) -> None:
         "    total = {'total_steps': 40} if sys.argv[1] == 'script' else {}\n"
         "    muster_worker.report(step=step, **total)\n"
     )
+    started = []
     for source in ("script", "job"):
         fields = {"totalSteps": 40} if source == "job" else {}
         job = write_job(tmp_path, [sys.executable, str(script), source], name=source, nodes=1, **fields)
-        done = run(tmp_path, job, "-o", "yaml")
+        started.append(start(tmp_path, job, "-o", "yaml"))
+    for done in started:
+        done.wait()
         progress = yaml.safe_load(done.stdout)["status"]["progress"]
         assert (progress["step"], progress["percent"], progress["estimatedRemainingSeconds"]) == (40, 100, 0)
         assert re.search(r"\d+ %, 0:0\d left", done.stderr)

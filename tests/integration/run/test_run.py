@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from integration.run.muster_run import OUT, run, sh, start, start_on_terminal, write_job
+from integration.run.muster_run import OUT, Started, run, sh, start, start_on_terminal, write_job
 from muster.cli.commands import app
 from muster.cli.main import main
 from muster.cli.run.local_job import SCRATCH
@@ -47,21 +47,81 @@ def private_folders() -> set[str]:
     return {entry.name for entry in SCRATCH.glob("muster-*")}
 
 
-def test_success_is_exit_code_0_and_the_resource_on_standard_output(tmp_path: pathlib.Path) -> None:
-    done = run(tmp_path, write_job(tmp_path, sh("echo to stdout; echo to stderr >&2")), "-o", "yaml")
-    assert done.wait() == 0, done.stderr
-    resource = yaml.safe_load(done.stdout)
+JUNK = {"WORLD_SIZE": "99", "PET_NNODES": "7", "OMPI_COMM_WORLD_RANK": "5", "MASTER_PORT": "1", "HF_HOME": "/hf"}
+"""What another run's launcher, and the user, have set in the shell."""
+
+RECORD = f"""
+echo to stdout; echo to stderr >&2
+env > {OUT}/env-$RANK
+getent hosts algo-1 > {OUT}/first-$RANK; getent hosts algo-2 tiny-1 > {OUT}/second-$RANK
+test -f "$MUSTER_ARCHIVE/__main__.py"
+find "$MUSTER_RUN_DIR/.." -path "*/agent/__main__.py" | wc -l > {OUT}/agents-$RANK
+cat "$SM_CHANNEL_TRAIN/a.txt" > "$MUSTER_CHECKPOINT_DIR/$RANK"
+"""
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Started:
+    """Return a run that has ended, whose ranks have written what they find. Its folder has data and checkpoints."""
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "data").mkdir()
+    (folder / "data" / "a.txt").write_text("image")
+    elsewhere = {"volume": {"hostPath": {"path": "/nowhere/at/all"}}}
+    job = write_job(folder, ["sh", "-ec", RECORD], inputs=[{"name": "train", **elsewhere}])
+    places = ("--input", f"train={folder / 'data'}", "--checkpoint", str(folder / "checkpoints"))
+    return run(folder, job, "-o", "yaml", "--rank", "3", *places, env=JUNK)
+
+
+def test_success_is_exit_code_0_and_the_resource_on_standard_output(recorded: Started) -> None:
+    assert recorded.wait() == 0, recorded.stderr
+    resource = yaml.safe_load(recorded.stdout)
     assert resource["kind"] == "DistributedTrainingJob"
     assert resource["spec"]["nodes"] == 2
     assert resource["status"]["phase"] == "Succeeded"
     assert resource["status"]["ranks"]["byState"] == [{"state": "Succeeded", "count": 4, "ranks": "0-3"}]
-    assert "Succeeded: " in done.stderr
-    assert "to stdout" not in done.stderr
-    log = (done.folder / "logs" / "tiny-1.log").read_text()
+    assert "Succeeded: " in recorded.stderr
+    log = (recorded.folder / "logs" / "tiny-1.log").read_text()
     assert "[rank 2] to stdout" in log
     assert "[rank 3] to stderr" in log
-    assert yaml.safe_load((done.folder / "job.yaml").read_text()) == resource
-    assert done.left() == []
+    assert yaml.safe_load((recorded.folder / "job.yaml").read_text()) == resource
+    assert recorded.left() == []
+
+
+def test_one_rank_can_be_listened_to(recorded: Started) -> None:
+    assert "[rank 3] to stdout" in recorded.stderr
+    assert "[rank 2]" not in recorded.stderr
+
+
+def test_all_nodes_share_one_copy_of_the_agent(recorded: Started) -> None:
+    assert {path.read_text().strip() for path in (recorded.folder / "output").glob("agents-*")} == {"1"}
+
+
+def test_names_of_nodes_resolve(recorded: Started) -> None:
+    if "names" in (recorded.folder / "logs" / "tiny-0.log").read_text():
+        pytest.skip("this machine allows no private mounts")
+    firsts = {path.read_text().split()[0] for path in (recorded.folder / "output").glob("first-*")}
+    texts = [path.read_text() for path in (recorded.folder / "output").glob("second-*")]
+    seconds = {line.split()[0] for text in texts for line in text.splitlines()}
+    assert len(firsts) == len(seconds) == 1
+    assert firsts != seconds
+    assert all(address.startswith("127.") for address in firsts | seconds)
+
+
+def test_another_runs_rendezvous_does_not_reach_the_ranks(recorded: Started) -> None:
+    text = (recorded.folder / "output" / "env-0").read_text().splitlines()
+    assert "WORLD_SIZE=4" in text
+    assert "HF_HOME=/hf" in text
+    assert not [line for line in text if line.startswith(("PET_", "OMPI_COMM", "MASTER_PORT=1\n"))]
+    assert "not passed on to the ranks" in recorded.stderr
+    assert "MASTER_PORT, OMPI_COMM_WORLD_RANK, PET_NNODES, WORLD_SIZE" in recorded.stderr
+
+
+def test_inputs_and_checkpoints_can_lie_elsewhere(recorded: Started, refused: Refused) -> None:
+    folder = recorded.folder.parent
+    assert {path.name: path.read_text() for path in (folder / "checkpoints").iterdir()} == dict.fromkeys(
+        "0123", "image"
+    )
+    assert "spec.inputs[0].volume.hostPath.path: /nowhere/at/all does not exist" in refused(folder / "tiny.yaml")
 
 
 def test_a_failed_rank_is_exit_code_1_its_last_lines_and_its_log(tmp_path: pathlib.Path) -> None:
@@ -76,61 +136,6 @@ def test_a_failed_rank_is_exit_code_1_its_last_lines_and_its_log(tmp_path: pathl
     assert "last lines of rank 2 on tiny-1:\n  | label 13 is not in 0..9\n" in done.stderr
     assert str(done.folder / "logs" / "tiny-1.log") in done.stderr
     assert done.left() == []
-
-
-def test_one_rank_can_be_listened_to(tmp_path: pathlib.Path) -> None:
-    done = run(tmp_path, write_job(tmp_path, sh("echo I am $RANK")), "--rank", "3")
-    assert done.stdout == ""
-    assert "[rank 3] I am 3" in done.stderr
-    assert "[rank 2]" not in done.stderr
-
-
-def test_all_nodes_share_one_copy_of_the_agent(tmp_path: pathlib.Path) -> None:
-    copies = 'find "$MUSTER_RUN_DIR/.." -path "*/agent/__main__.py" | wc -l'
-    done = run(tmp_path, write_job(tmp_path, sh(f"test -f $MUSTER_ARCHIVE/__main__.py; echo $?-$({copies})")))
-    assert done.wait() == 0, done.stderr
-    logs = "".join((done.folder / "logs" / f"tiny-{node}.log").read_text() for node in range(2))
-    assert logs.count("0-1") == 4, logs
-
-
-def test_names_of_nodes_resolve(tmp_path: pathlib.Path) -> None:
-    script = f"getent hosts algo-1 > {OUT}/first-$RANK; getent hosts algo-2 tiny-1 > {OUT}/second-$RANK"
-    done = run(tmp_path, write_job(tmp_path, sh(script)))
-    if "names" in (done.folder / "logs" / "tiny-0.log").read_text():
-        pytest.skip("this machine allows no private mounts")
-    assert done.wait() == 0, done.stderr
-    firsts = {path.read_text().split()[0] for path in (done.folder / "output").glob("first-*")}
-    texts = [path.read_text() for path in (done.folder / "output").glob("second-*")]
-    seconds = {line.split()[0] for text in texts for line in text.splitlines()}
-    assert len(firsts) == len(seconds) == 1
-    assert firsts != seconds
-    assert all(address.startswith("127.") for address in firsts | seconds)
-
-
-def test_another_runs_rendezvous_does_not_reach_the_ranks(tmp_path: pathlib.Path) -> None:
-    junk = {"WORLD_SIZE": "99", "PET_NNODES": "7", "OMPI_COMM_WORLD_RANK": "5", "MASTER_PORT": "1", "HF_HOME": "/hf"}
-    done = run(tmp_path, write_job(tmp_path, sh(f"env > {OUT}/env-$RANK")), env=junk)
-    text = (done.folder / "output" / "env-0").read_text().splitlines()
-    assert "WORLD_SIZE=4" in text
-    assert "HF_HOME=/hf" in text
-    assert not [line for line in text if line.startswith(("PET_", "OMPI_COMM", "MASTER_PORT=1\n"))]
-    assert "not passed on to the ranks" in done.stderr
-    assert "MASTER_PORT, OMPI_COMM_WORLD_RANK, PET_NNODES, WORLD_SIZE" in done.stderr
-
-
-def test_inputs_and_checkpoints_can_lie_elsewhere(refused: Refused, tmp_path: pathlib.Path) -> None:
-    data, snapshots = tmp_path / "data", tmp_path / "snapshots"
-    data.mkdir()
-    (data / "a.txt").write_text("image")
-    job = write_job(
-        tmp_path,
-        sh('cat "$SM_CHANNEL_TRAIN/a.txt" > "$MUSTER_CHECKPOINT_DIR/$RANK"'),
-        inputs=[{"name": "train", "volume": {"hostPath": {"path": "/nowhere/at/all"}}}],
-    )
-    done = run(tmp_path, job, "--input", f"train={data}", "--checkpoint", str(snapshots))
-    assert done.wait() == 0, done.stderr
-    assert {path.name: path.read_text() for path in snapshots.iterdir()} == dict.fromkeys("0123", "image")
-    assert "spec.inputs[0].volume.hostPath.path: /nowhere/at/all does not exist" in refused(job)
 
 
 @pytest.mark.parametrize(
@@ -172,8 +177,8 @@ def test_the_first_ctrl_c_lets_ranks_end(tmp_path: pathlib.Path) -> None:
 
 
 def test_the_second_ctrl_c_kills_at_once(tmp_path: pathlib.Path) -> None:
-    running = start(tmp_path, write_job(tmp_path, DEAF))
-    running.await_files("up-*", 4)
+    running = start(tmp_path, write_job(tmp_path, DEAF, nodes=1))
+    running.await_files("up-*", 2)
     running.process.send_signal(signal.SIGINT)
     with pytest.raises(Exception, match="timed out"):
         running.wait(2)
@@ -187,8 +192,8 @@ def test_the_second_ctrl_c_kills_at_once(tmp_path: pathlib.Path) -> None:
     ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGHUP, 129, marks=pytest.mark.long)]
 )
 def test_other_signals_stop_as_ctrl_c_does(tmp_path: pathlib.Path, number: signal.Signals, code: int) -> None:
-    running = start(tmp_path, write_job(tmp_path, WAITING))
-    running.await_files("up-*", 4)
+    running = start(tmp_path, write_job(tmp_path, WAITING, nodes=1))
+    running.await_files("up-*", 2)
     running.process.send_signal(number)
     assert running.wait(60) == code
     assert running.left() == []
@@ -207,16 +212,16 @@ def test_the_board_and_ctrl_c_on_a_terminal(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_closed_terminal_stops_the_run(tmp_path: pathlib.Path) -> None:
-    shown = start_on_terminal(tmp_path, write_job(tmp_path, WAITING))
-    shown.started.await_files("up-*", 4)
+    shown = start_on_terminal(tmp_path, write_job(tmp_path, WAITING, nodes=1))
+    shown.started.await_files("up-*", 2)
     os.close(shown.terminal)
     assert shown.started.wait(60) == 129
     assert shown.started.left() == []
 
 
 def test_a_killed_muster_leaves_nothing(tmp_path: pathlib.Path) -> None:
-    running = start(tmp_path, write_job(tmp_path, DEAF))
-    running.await_files("up-*", 4)
+    running = start(tmp_path, write_job(tmp_path, DEAF, nodes=1))
+    running.await_files("up-*", 2)
     running.process.kill()
     running.wait()
     assert running.left() == []
@@ -224,8 +229,8 @@ def test_a_killed_muster_leaves_nothing(tmp_path: pathlib.Path) -> None:
 
 def test_who_outlives_a_killed_agent_and_its_guardian_is_found(tmp_path: pathlib.Path) -> None:
     escape = f"setsid sleep 600 & touch {OUT}/up-$RANK; wait"
-    running = start(tmp_path, write_job(tmp_path, sh(escape)))
-    running.await_files("up-*", 4)
+    running = start(tmp_path, write_job(tmp_path, sh(escape), nodes=1))
+    running.await_files("up-*", 2)
     for pid in running.agents():
         os.kill(pid, signal.SIGKILL)
     assert running.wait() == 1
@@ -233,14 +238,18 @@ def test_who_outlives_a_killed_agent_and_its_guardian_is_found(tmp_path: pathlib
 
 
 def test_runs_of_the_same_job_from_a_file_and_from_standard_input_do_not_meet(tmp_path: pathlib.Path) -> None:
-    job = write_job(tmp_path, sh(f"touch {OUT}/up-$RANK; sleep 1; echo hello"))
+    # Each waits until the other runs, too.
+    meet = 'touch "$MEETING/$$"; while [ $(ls "$MEETING" | wc -l) -lt 2 ]; do sleep 0.05; done; echo hello'
+    (tmp_path / "meeting").mkdir()
+    env = [{"name": "MEETING", "value": str(tmp_path / "meeting")}]
+    job = write_job(tmp_path, sh(meet), nodes=1, procsPerNode=1, env=env)
     read = start(tmp_path, job, "-o", "json", "--logs")
     both = [read, start(tmp_path, pathlib.Path("-"), "-o", "json", "--logs", stdin=job.read_bytes())]
     assert [each.wait() for each in both] == [0, 0]
     jobs = [json.loads(each.stdout)["metadata"] for each in both]
     assert [each["name"] for each in jobs] == ["tiny", "tiny"]
     assert len({each["uid"] for each in jobs}) == 2
-    assert all(f"[rank {rank}] hello" in each.stderr for each in both for rank in range(4))
+    assert all("[rank 0] hello" in each.stderr for each in both)
 
 
 def test_render_is_the_same_every_time(tmp_path: pathlib.Path) -> None:

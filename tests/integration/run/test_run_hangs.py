@@ -4,12 +4,14 @@ import json
 import os
 import re
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from integration.run.muster_run import run, write_job
+from integration.run.muster_run import Started, end, run, start, write_job
 from integration.run.test_run_mpi import environment
 
 TIMEOUT = 5
@@ -40,34 +42,6 @@ def hanging_job(folder: Path, launcher: str = "direct", **policy: object) -> Pat
     return write_job(folder, ["python", str(script)], launcher={launcher: {}}, failurePolicy=policy)
 
 
-# `make test` tries a restart with mpirun in test_run_restarts.py.
-@pytest.mark.parametrize("launcher", ["direct", pytest.param("mpi", marks=pytest.mark.long)])
-def test_a_frozen_rank_is_restarted_and_the_job_completes(tmp_path: Path, launcher: str) -> None:
-    env = environment("openmpi5") if launcher == "mpi" else None
-    ended = run(tmp_path, hanging_job(tmp_path, launcher, maxRestarts=1), "-o", "json", env=env)
-    status: dict[str, Any] = json.loads(ended.stdout)["status"]
-
-    assert (ended.wait(), status["phase"], status["attempt"]) == (0, "Succeeded", 2)
-    (record,) = status["restarts"]["history"]
-    assert (record["reason"], record["rank"], record["node"], record["step"]) == ("Hung", 3, 1, 3)
-    assert "and was stopped by a signal; 3 others were at train.py:10 in barrier" in record["message"]
-    # The stacks are in the log before muster stops the ranks.
-    output = "".join(path.read_text() for path in (ended.folder / "logs").rglob("*") if path.is_file())
-    assert re.search(r"\[muster\] rank 0 \| +File .*train.py.*, line 10 in barrier", output), output
-    assert "[muster] rank 3 | no stack: the process does not answer" in output
-    assert ended.left() == []
-
-
-def test_a_hang_without_restarts_fails_the_job(tmp_path: Path) -> None:
-    ended = run(tmp_path, hanging_job(tmp_path), "-o", "json")
-    status: dict[str, Any] = json.loads(ended.stdout)["status"]
-
-    assert (ended.wait() != 0, status["phase"]) == (True, "Failed")
-    assert {entry["reason"] for entry in status["conditions"] if entry["type"] == "Failed"} == {"Hung"}
-    assert f"hung at step 3: it completed no step for {TIMEOUT} s" in status["message"]
-    assert ended.left() == []
-
-
 EVALUATE = f"""
 import os, time
 import muster_worker
@@ -83,12 +57,71 @@ muster_worker.report(step=2)
 """
 
 
-def test_a_phase_is_no_hang(tmp_path: Path) -> None:
-    script = tmp_path / "evaluate.py"
+@dataclass(frozen=True)
+class Runs:
+    """Runs that wait for their timeouts side by side."""
+
+    with_a_restart: Started
+    without_restarts: Started
+    with_a_phase: Started
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+    folders = [tmp_path_factory.mktemp(name) for name in ("restarts", "fails", "evaluates")]
+    script = folders[2] / "evaluate.py"
     script.write_text(EVALUATE)
-    job = write_job(tmp_path, ["python", str(script)], failurePolicy={"hangTimeoutSeconds": TIMEOUT})
-    ended = run(tmp_path, job, "-o", "json")
-    assert (ended.wait(), json.loads(ended.stdout)["status"]["phase"]) == (0, "Succeeded"), ended.stderr
+    jobs = (
+        hanging_job(folders[0], maxRestarts=1),
+        hanging_job(folders[1]),
+        write_job(folders[2], ["python", str(script)], failurePolicy={"hangTimeoutSeconds": TIMEOUT}),
+    )
+    started = Runs(*(start(folder, job, "-o", "json") for folder, job in zip(folders, jobs, strict=True)))
+    yield started
+    end([started.with_a_restart, started.without_restarts, started.with_a_phase])
+
+
+def wait_for(started: Started) -> tuple[int, dict[str, Any]]:
+    """Wait for the end of a run, which leaves no process; return its exit code and its status."""
+    code = started.wait()
+    assert started.left() == []
+    status: dict[str, Any] = json.loads(started.stdout)["status"]
+    return code, status
+
+
+def test_a_frozen_rank_is_restarted_and_the_job_completes(runs: Runs) -> None:
+    check_restart(runs.with_a_restart)
+
+
+# `make test` tries a restart with mpirun in test_run_restarts.py.
+@pytest.mark.long
+def test_a_frozen_rank_of_mpirun_is_restarted_and_the_job_completes(tmp_path: Path) -> None:
+    job = hanging_job(tmp_path, "mpi", maxRestarts=1)
+    check_restart(start(tmp_path, job, "-o", "json", env=environment("openmpi5")))
+
+
+def check_restart(ended: Started) -> None:
+    code, status = wait_for(ended)
+    assert (code, status["phase"], status["attempt"]) == (0, "Succeeded", 2)
+    (record,) = status["restarts"]["history"]
+    assert (record["reason"], record["rank"], record["node"], record["step"]) == ("Hung", 3, 1, 3)
+    assert "and was stopped by a signal; 3 others were at train.py:10 in barrier" in record["message"]
+    # The stacks are in the log before muster stops the ranks.
+    output = "".join(path.read_text() for path in (ended.folder / "logs").rglob("*") if path.is_file())
+    assert re.search(r"\[muster\] rank 0 \| +File .*train.py.*, line 10 in barrier", output), output
+    assert "[muster] rank 3 | no stack: the process does not answer" in output
+
+
+def test_a_hang_without_restarts_fails_the_job(runs: Runs) -> None:
+    code, status = wait_for(runs.without_restarts)
+    assert (code != 0, status["phase"]) == (True, "Failed")
+    assert {entry["reason"] for entry in status["conditions"] if entry["type"] == "Failed"} == {"Hung"}
+    assert f"hung at step 3: it completed no step for {TIMEOUT} s" in status["message"]
+
+
+def test_a_phase_is_no_hang(runs: Runs) -> None:
+    code, status = wait_for(runs.with_a_phase)
+    assert (code, status["phase"]) == (0, "Succeeded"), runs.with_a_phase.stderr
 
 
 MISMATCH = """

@@ -175,26 +175,21 @@ def test_a_rank_of_mpirun_s_that_is_killed_is_named(tmp_path: Path, mpi_image: d
     assert done.left() == []
 
 
-def test_a_command_once_a_host_that_tells_nothing(tmp_path: Path, image: dict[str, str]) -> None:
-    script = "print('here\\nloss=0.5\\nloss=0.25', flush=True)"
+def test_a_command_once_a_host_that_fails_without_a_report(tmp_path: Path, image: dict[str, str]) -> None:
+    script = (
+        "import os, sys\nprint('here\\nloss=0.5\\nloss=0.25', flush=True)\n"
+        "sys.exit(7 if os.environ['SM_CURRENT_HOST'] == 'algo-2' else 0)\n"
+    )
     metrics = [{"name": "loss", "regex": "loss=([0-9.]+)"}]
     job = write(tmp_path, script, "perNode", {}, metrics=metrics)
     done = run(tmp_path, job, "--local", "-o", "json", env={**image, "PYTHONSAFEPATH": "1"})
-    assert done.process.returncode == 0, done.stderr + log(done)
-    status = status_of(done)
-    assert (status["phase"], states(status)) == ("Succeeded", {"Succeeded": "0-3"})
-    assert status["progress"]["metrics"] == {"loss": 0.25}
-    assert len(re.findall(r"^here$", log(done), re.MULTILINE)) == 2
-
-
-def test_a_command_once_a_host_that_fails_without_a_report(tmp_path: Path, image: dict[str, str]) -> None:
-    script = "import os, sys; sys.exit(7 if os.environ['SM_CURRENT_HOST'] == 'algo-2' else 0)"
-    done = run(tmp_path, write(tmp_path, script, "perNode", {}), "--local", "-o", "json", env=image)
     assert done.process.returncode == 1
     status = status_of(done)
     words = r"algo-2: SageMaker's toolkit ended with exit code 1: .*ExitCode 7 .*; 2 others were done$"
     assert re.match(words, status["message"])
     assert states(status) == {"Succeeded": "0-1", "Failed": "2-3"}
+    assert status["progress"]["metrics"] == {"loss": 0.25}
+    assert len(re.findall(r"^here$", log(done), re.MULTILINE)) == 2
     assert "Running: 4 of 4 ranks run" in done.stderr
 
 
@@ -212,7 +207,7 @@ def test_a_stop_ends_all_hosts(tmp_path: Path, image: dict[str, str]) -> None:
 
 def test_hosts_end_with_a_run_that_is_killed(tmp_path: Path, image: dict[str, str]) -> None:
     script = "import time; print('off we go', flush=True); time.sleep(600)"
-    started = start(tmp_path, write(tmp_path, script, "torchrun", {}), "--local", "--logs", env=image)
+    started = start(tmp_path, write(tmp_path, script, "perNode", {}), "--local", "--logs", env=image)
     await_true(lambda: "off we go" in started.stderr, END_SECONDS, lambda: started.stderr)
     started.process.kill()
     started.wait()
