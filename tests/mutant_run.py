@@ -40,11 +40,14 @@ INTEGRATION = ("aws", "collector", "controller", "listing", "remote", "sagemaker
 """The folders of tests/integration with tests that execute code of the areas in their own process."""
 
 IN_PROCESS = ("tests/unit", *(f"tests/integration/{folder}" for folder in INTEGRATION))
-MAX_TEST_SECONDS = 4.0
+MAX_TEST_SECONDS = 8.0
 """Tests that take longer are left out."""
 
+WAITING = 0.25
+"""What a second of waiting costs, in seconds of processor time."""
+
 BUDGET_SECONDS = 2.0
-"""How much processor time the tests of one mutant may take together, as measured without a mutant."""
+"""What the tests of one mutant may cost together, as measured without a mutant."""
 
 PROGRAMS = frozenset({"sitecustomize", "__main__", "archive_main"})
 """Modules that act when they are imported."""
@@ -66,19 +69,19 @@ class Coverage:
     """Which tests execute which statements, and what they cost."""
 
     tests_by_line: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    seconds_by_test: dict[int, float] = field(default_factory=dict)
+    costs: dict[int, float] = field(default_factory=dict)
 
     def find_tests(self, mutant: Mutant) -> Sequence[int]:
         """Return the tests that execute the mutant's statement, the cheapest first."""
         tests = self.tests_by_line.get(name_line(mutant.path, mutant.lines.start), set())
-        return sorted(tests, key=lambda test: self.seconds_by_test[test])
+        return sorted(tests, key=lambda test: self.costs[test])
 
     def read(self, file: Path) -> None:
         """Add what a process recorded."""
         with file.open("rb") as stream, contextlib.suppress(EOFError):
             while True:
-                index, seconds, executed = pickle.load(stream)  # noqa: S301 - this program wrote it
-                self.seconds_by_test[index] = seconds
+                index, cost, executed = pickle.load(stream)  # noqa: S301 - this program wrote it
+                self.costs[index] = cost
                 for line in executed:
                     self.tests_by_line[line].add(index)
 
@@ -165,7 +168,14 @@ class MutantRun:
         gc.freeze()  # forked processes then copy less memory
         self._coverage = self._measure(sample)
         _say(f"measured the tests in {time.monotonic() - started:.0f} s")
-        results = list(self._run_mutants(sample))
+        results: list[Result] = []
+        try:
+            for result in self._run_mutants(sample):
+                results.append(result)
+                if len(results) % 100 == 0:
+                    _say(f"{len(results)} mutants after {time.monotonic() - started:.0f} s")
+        except KeyboardInterrupt:
+            _say("interrupted: so far")
         self._options.output.write_text(make_list(results), encoding="utf-8")
         _say(f"\n{make_table(results)}\n")
         _say(f"{_measure_processor_time():.0f} s of processor time, {time.monotonic() - started:.0f} s in all")
@@ -185,7 +195,7 @@ class MutantRun:
                 forks.start(partial(self._record, indices=indices[start : start + size], sample=sample))
             for _, folder, _ in forks.wait_all():
                 coverage.read(folder / "result")
-        failed = [self._items[index].nodeid for index in indices if index not in coverage.seconds_by_test]
+        failed = [self._items[index].nodeid for index in indices if index not in coverage.costs]
         _say(f"{len(failed)} of {len(indices)} tests are left out, as they failed or took too long: {' '.join(failed)}")
         return coverage
 
@@ -200,12 +210,14 @@ class MutantRun:
         with (folder / "result").open("wb") as file:
             for index, following in zip(indices, [*indices[1:], None], strict=True):
                 executed.clear()
-                before = _measure_processor_time()
+                processor_time, started = _measure_processor_time(), time.monotonic()
                 signal.setitimer(signal.ITIMER_REAL, MAX_TEST_SECONDS)
                 passed = self._passes(index, following)
                 signal.setitimer(signal.ITIMER_REAL, 0)
                 if passed:
-                    pickle.dump((index, _measure_processor_time() - before, list(executed)), file)
+                    waited = WAITING * (time.monotonic() - started)
+                    cost = max(_measure_processor_time() - processor_time, waited)
+                    pickle.dump((index, cost, list(executed)), file)
                     file.flush()
         return 0
 
@@ -230,7 +242,6 @@ class MutantRun:
     def _run_mutants(self, sample: Sequence[Mutant]) -> Iterator[Result]:
         """Run the tests of each mutant."""
         running: dict[int, tuple[Mutant, Sequence[int]]] = {}
-        done = 0
         with Forks(self._options.beside) as forks:
             for mutant in sample:
                 tests = self._choose_tests(mutant)
@@ -240,9 +251,6 @@ class MutantRun:
                 for pid, folder, status in forks.wait_for_room():
                     yield self._conclude(*running.pop(pid), folder, status)
                 running[forks.start(partial(self._try_mutant, mutant=mutant, tests=tests))] = (mutant, tests)
-                done += 1
-                if done % 50 == 0:
-                    _say(f"{done} mutants, {_measure_processor_time():.0f} s of processor time")
             for pid, folder, status in forks.wait_all():
                 yield self._conclude(*running.pop(pid), folder, status)
 
@@ -253,7 +261,7 @@ class MutantRun:
         budget = BUDGET_SECONDS
         for test in sorted(self._coverage.find_tests(mutant), key=lambda test: -killers[test]):
             chosen.append(test)
-            budget -= self._coverage.seconds_by_test[test]
+            budget -= self._coverage.costs[test]
             if budget <= 0:
                 break
         return chosen
@@ -272,9 +280,9 @@ class MutantRun:
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
         for test, following in zip(tests, [*tests[1:], None], strict=True):
             (folder / "test").write_text(str(test))
-            seconds = self._coverage.seconds_by_test[test]
-            signal.setitimer(signal.ITIMER_PROF, 1 + 10 * seconds)
-            signal.setitimer(signal.ITIMER_REAL, 3 * MAX_TEST_SECONDS + 20 * seconds)
+            cost = self._coverage.costs[test]
+            signal.setitimer(signal.ITIMER_PROF, 1 + 10 * cost)
+            signal.setitimer(signal.ITIMER_REAL, 2 * MAX_TEST_SECONDS + 20 * cost)
             if not self._passes(test, following):
                 self._items[0].session._setupstate.teardown_exact(None)
                 return 1

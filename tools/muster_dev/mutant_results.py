@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from muster_dev.mutants import Mutant
+from muster_dev.mutants import AREAS, Mutant
 
 KILLED = "killed"
 SURVIVED = "survived"
@@ -34,10 +34,11 @@ def make_table(results: Sequence[Result]) -> str:
         "| area | mutants | killed | survived | not covered | share killed | of those covered |",
         "|---|---|---|---|---|---|---|",
     ]
-    for area, outcomes in outcomes_by_area.items():
+    for area in AREAS:
+        outcomes = outcomes_by_area[area]
         counts = [outcomes[KILLED], outcomes[SURVIVED], outcomes[NOT_COVERED]]
         numbers = " | ".join(str(count) for count in [sum(counts), *counts])
-        share = outcomes[KILLED] / sum(counts)
+        share = outcomes[KILLED] / max(1, sum(counts))
         of_covered = outcomes[KILLED] / max(1, outcomes[KILLED] + outcomes[SURVIVED])
         rows.append(f"| {area} | {numbers} | {share:.1%} | {of_covered:.1%} |")
     return "\n".join(rows)

@@ -97,7 +97,8 @@ class _Place:
 def choose_sample(root: Path, count: int) -> Sequence[Mutant]:
     """Choose so many mutants of each area.
 
-    The choice depends on the hashes of the mutants' names: two versions of the source have nearly the same sample.
+    The choice depends on the hashes of the mutants' names: two versions of the source have nearly the same sample. The
+    areas are mixed, so that a run that is interrupted has some of each.
     """
     sample: list[Mutant] = []
     for area, folder in AREAS.items():
@@ -105,9 +106,12 @@ def choose_sample(root: Path, count: int) -> Sequence[Mutant]:
         for file in sorted((root / folder).rglob("*.py")):
             text = file.read_text(encoding="utf-8")
             found.extend(find_mutants(text, area=area, path=str(file.relative_to(root))))
-        found.sort(key=lambda mutant: hashlib.sha256(mutant.identity.encode()).digest())
-        sample.extend(found[:count])
-    return sample
+        sample.extend(sorted(found, key=_hash)[:count])
+    return sorted(sample, key=_hash)
+
+
+def _hash(mutant: Mutant) -> bytes:
+    return hashlib.sha256(mutant.identity.encode()).digest()
 
 
 def find_mutants(text: str, *, area: str, path: str) -> Sequence[Mutant]:
