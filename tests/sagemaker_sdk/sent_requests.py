@@ -1,8 +1,10 @@
-"""Print the CreateTrainingJob requests of the SageMaker SDK. It runs as a program, without muster and network.
+"""Print what the SageMaker SDK 2 says of itself, and its CreateTrainingJob requests. It runs as a program, without
+muster and network.
 
 The input is a JSON object: account, role, the names of scripts, and cases, each with its name, region, estimator's
 class, kwargs and the inputs of `fit`; objects of the SDK's classes have a `__type__`. The output is one JSON object per
-line: the case's name, and the request as botocore would send it, or the reason why the SDK refuses.
+line: first the SDK's signatures and lists, then for each case its name, and the request as botocore would send it, or
+the reason why the SDK refuses.
 """
 
 import json
@@ -33,6 +35,8 @@ from sagemaker.session import Session
 from sagemaker.telemetry import telemetry_logging
 from sagemaker.tensorflow import TensorFlow
 
+from sagemaker_sdk.signatures import find_signatures
+from sagemaker_sdk.supported import find_lists
 from sagemaker_sdk.wire import Wire, connect, refuse_connection
 
 ESTIMATORS = {"Estimator": Estimator, "PyTorch": PyTorch, "TensorFlow": TensorFlow, "HuggingFace": HuggingFace}
@@ -65,6 +69,7 @@ def answer_all(question: dict[str, Any], file: Path) -> None:
         for name in question["scripts"]:
             (Path(source) / name).parent.mkdir(exist_ok=True)
             (Path(source) / name).touch()
+        answers.write(json.dumps({"signatures": find_signatures(), "lists": find_lists()}) + "\n")
         for case in question["cases"]:
             script = {"source_dir": source, "entry_point": "train.py"}
             has_script = case["estimator"] != "Estimator" or "entry_point" in case["kwargs"]

@@ -1,9 +1,6 @@
-"""Print the arguments of the SageMaker SDK's classes, in their order. It runs as a program, without muster."""
+"""Finds the arguments of the SageMaker SDK's classes, in their order. It runs without muster."""
 
 import inspect
-import json
-import sys
-from pathlib import Path
 from typing import Any
 
 from sagemaker import debugger, image_uris, inputs
@@ -28,9 +25,10 @@ def named(function: Any) -> list[str]:
     return [parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD][1:]
 
 
-if __name__ == "__main__":
+def find_signatures() -> dict[str, list[str]]:
+    """Return the names of arguments by class, and by function."""
     found = {kind.__name__: named(kind.__init__) for kind in KINDS}
     found["fit"] = named(EstimatorBase.fit)
     found["upload_data"] = named(Session.upload_data)
     found["retrieve"] = named(image_uris.retrieve)
-    Path(sys.argv[1]).write_text(json.dumps(found), encoding="utf-8")
+    return found

@@ -1,8 +1,6 @@
-"""Print the SageMaker SDK's lists of supported values, as one JSON object. It runs as a program, without muster."""
+"""Finds the SageMaker SDK's lists of supported values. It runs without muster."""
 
-import json
-import sys
-from pathlib import Path
+from typing import Any
 
 from sagemaker import fw_utils
 from sagemaker.estimator import Framework
@@ -17,12 +15,9 @@ NAMES = (
 )
 
 
-def main() -> None:
+def find_lists() -> dict[str, Any]:
+    """Return the lists by their names in the SDK."""
     result = {name: getattr(fw_utils, name) for name in NAMES}
     result["UNSUPPORTED_DLC_IMAGE_FOR_SM_PARALLELISM"] = Framework.UNSUPPORTED_DLC_IMAGE_FOR_SM_PARALLELISM
     result["HIGHEST_LEGACY_MODE_ONLY_VERSION"] = str(TensorFlow._HIGHEST_LEGACY_MODE_ONLY_VERSION)
-    Path(sys.argv[1]).write_text(json.dumps(result), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    return result
