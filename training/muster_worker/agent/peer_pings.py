@@ -63,12 +63,15 @@ class PeerPings:
         collector_answered_at: Callable[[], float],
         stop: Callable[[str], None],
         log_line: Callable[[str], None],
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._node = node
         self._fence_seconds = fence_seconds
         self._collector_answered_at = collector_answered_at
         self._stop = stop
         self._log_line = log_line
+        self._monotonic = monotonic
         self._socket = hold_port(socket.SOCK_DGRAM) if fence_seconds else None
         self._lock = threading.Lock()
         self._attempts: Dict[int, _Attempt] = {}
@@ -97,7 +100,7 @@ class PeerPings:
             node_rank = [peer.node for peer in command.peers].index(self._node)
             targets = [command.peers[rank] for rank in select_ping_targets(node_rank, len(command.peers))]
             self._peers = {peer.node: (peer.address, peer.ping_port) for peer in targets if peer.ping_port is not None}
-            self._fence = Fence(self._fence_seconds, time.monotonic()) if self._peers else None
+            self._fence = Fence(self._fence_seconds, self._monotonic()) if self._peers else None
             self._pending_pings.clear()
 
     def end_attempt(self, command: Command) -> None:
@@ -117,15 +120,15 @@ class PeerPings:
                 attempt.answer = max(attempt.answer, answer)
 
     def _run(self, udp_socket: socket.socket) -> None:
-        next_tick = time.monotonic()
+        next_tick = self._monotonic()
         while True:
-            now = time.monotonic()
+            now = self._monotonic()
             if now >= next_tick:
                 next_tick = now + _TICK_SECONDS
                 for datagram, (host, port) in self._tick(now):
                     is_mapped = udp_socket.family == socket.AF_INET6 and ":" not in host
                     _send(udp_socket, datagram, (f"::ffff:{host}" if is_mapped else host, port))
-            udp_socket.settimeout(max(0.001, next_tick - time.monotonic()))
+            udp_socket.settimeout(max(0.001, next_tick - self._monotonic()))
             try:
                 datagram, source = udp_socket.recvfrom(ping.PING_BYTES + 1)
             except OSError:

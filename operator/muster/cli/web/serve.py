@@ -13,7 +13,7 @@ from aiohttp import web
 from muster.cli.errors import BadInput
 from muster.cli.web.access import Hosts, TokenAccess, make_token
 from muster.cli.web.local_runs import LocalRuns
-from muster.cli.web.server import BoardServer
+from muster.cli.web.server import SHUTDOWN_SECONDS, BoardServer
 from muster.cli.web.source import JobSource
 
 ADDRESS = "127.0.0.1"
@@ -30,8 +30,7 @@ async def serve_jobs(source: JobSource, port: int) -> int:
     with _bind(port) as listener:
         bound_port: int = listener.getsockname()[1]
         server = BoardServer(TokenAccess(source, token), Hosts(bound_port))
-        # Streams never end by themselves, so don't wait for them.
-        runner = web.AppRunner(server.build_app(), access_log=None, shutdown_timeout=0)
+        runner = web.AppRunner(server.build_app(), access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
         await runner.setup()
         try:
             await web.SockSite(runner, listener).start()

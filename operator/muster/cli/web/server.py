@@ -22,6 +22,9 @@ INTERVAL_SECONDS = 0.5
 SEND_SECONDS = 30.0
 """A page that does not take an event in this time loses its stream."""
 
+SHUTDOWN_SECONDS = 0.1
+"""How long a server that stops waits for streams, which never end by themselves. aiohttp takes 0 for no limit."""
+
 KEEP_ALIVE_SECONDS = 15.0
 """A comment is sent after this time without an event, so that a closed connection is noticed."""
 

@@ -28,6 +28,21 @@ POLL_SECONDS = 1.0
 CANDIDATE_POLL_SECONDS = 0.5
 """The interval at which candidates read the Lease. After a release, no process leads for half of it on average."""
 
+
+@dataclass(frozen=True)
+class LeaseTimes:
+    """The times of a Lease, in seconds. `lease` must be longer than `give_up`, and `give_up` longer than `renew`."""
+
+    lease: int = LEASE_SECONDS
+    renew: float = RENEW_SECONDS
+    give_up: float = GIVE_UP_SECONDS
+    poll: float = POLL_SECONDS
+    candidate_poll: float = CANDIDATE_POLL_SECONDS
+
+
+DEFAULT_TIMES = LeaseTimes()
+
+
 _TERM_EPOCH = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
 
 
@@ -86,13 +101,15 @@ def compute_next_leader_term(record: LeaseRecord | None, highest_term: int, now:
     return max(next_term, highest_term + 1)
 
 
-def make_acquired_lease(record: LeaseRecord | None, name: str, identity: str, leader_term: int, now: float) -> Object:
-    """Return the Lease with `identity` as its holder from `now` (Unix seconds)."""
+def make_acquired_lease(
+    record: LeaseRecord | None, name: str, identity: str, leader_term: int, now: float, *, seconds: int = LEASE_SECONDS
+) -> Object:
+    """Return the Lease with `identity` as its holder from `now` (Unix seconds), which expires after `seconds`."""
     time = _format_time(now)
     lease: Object = {"apiVersion": LEASES.api_version, "kind": LEASES.name, "metadata": {"name": name}}
     spec: dict[str, JSON] = {
         "holderIdentity": identity,
-        "leaseDurationSeconds": LEASE_SECONDS,
+        "leaseDurationSeconds": seconds,
         "acquireTime": time,
         "renewTime": time,
         "leaseTransitions": leader_term,

@@ -11,11 +11,9 @@ from collections.abc import Awaitable, Callable
 
 from muster.clients.kubernetes.client import Client
 from muster.clients.kubernetes.election import (
-    CANDIDATE_POLL_SECONDS,
-    GIVE_UP_SECONDS,
-    POLL_SECONDS,
-    RENEW_SECONDS,
+    DEFAULT_TIMES,
     LeaseRecord,
+    LeaseTimes,
     Step,
     choose_next_step,
     compute_next_leader_term,
@@ -66,6 +64,7 @@ class LeaderElector:
         clock: Callable[[], float] = time.time,
         on_change: Callable[[], None] = ignore_change,
         is_healthy: Callable[[], bool] = always_true,
+        times: LeaseTimes = DEFAULT_TIMES,
     ) -> None:
         self.held_until = float("-inf")
         """Until this time, in monotonic seconds, no other process can acquire the Lease."""
@@ -76,6 +75,7 @@ class LeaderElector:
         self._clock = clock
         self._on_change = on_change
         self._is_healthy = is_healthy
+        self._times = times
         self._record: LeaseRecord | None = None
         self._observed_at = 0.0
         self._highest_term = 0
@@ -122,12 +122,14 @@ class LeaderElector:
                         return await self._create_or_replace(step), requested_at
             except (ApiError, TimeoutError) as error:
                 _log.warning("%s could not read or acquire the Lease: %s", self._identity, _describe_error(error))
-            await asyncio.sleep(CANDIDATE_POLL_SECONDS)
+            await asyncio.sleep(self._times.candidate_poll)
 
     async def _create_or_replace(self, step: Step) -> int:
         now = self._clock()
         leader_term = compute_next_leader_term(self._record, self._highest_term, now)
-        lease = make_acquired_lease(self._record, self._name, self._identity, leader_term, now)
+        lease = make_acquired_lease(
+            self._record, self._name, self._identity, leader_term, now, seconds=self._times.lease
+        )
         if step is Step.CREATE:
             self._observe(await self._client.create(LEASES, self._namespace, lease))
         else:
@@ -136,30 +138,30 @@ class LeaderElector:
 
     async def _hold(self, leader_term: int, renewed_at: float, work: asyncio.Future[None]) -> None:
         """Renew the Lease until it is lost or the work ends."""
-        delay = RENEW_SECONDS
+        delay = self._times.renew
         while True:
             await asyncio.wait([work], timeout=delay)
             requested_at = time.monotonic()
-            remaining = renewed_at + GIVE_UP_SECONDS - requested_at
+            remaining = renewed_at + self._times.give_up - requested_at
             if work.done() or remaining <= 0:
                 return
             if not self._is_healthy():
-                delay = min(POLL_SECONDS, remaining)
+                delay = min(self._times.poll, remaining)
                 continue
             try:
                 async with asyncio.timeout(min(REQUEST_SECONDS, remaining)):
                     await self._update_own_lease(leader_term, make_renewed_lease)
-                renewed_at, delay = requested_at, RENEW_SECONDS
+                renewed_at, delay = requested_at, self._times.renew
                 self._set_held_since(renewed_at)
             except _LeaseLost:
                 return
             except (ApiError, TimeoutError) as error:
                 _log.warning("%s could not renew the Lease: %s", self._identity, _describe_error(error))
-                delay = min(POLL_SECONDS, remaining)
+                delay = min(self._times.poll, remaining)
 
     def _set_held_since(self, since: float) -> None:
         """Record that a request at `since` has acquired or renewed the Lease; -inf: the Lease is lost."""
-        self.held_until = since + GIVE_UP_SECONDS
+        self.held_until = since + self._times.give_up
         self._on_change()
 
     async def _release(self, leader_term: int) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from muster.clients.kubernetes.access import NoCluster
 from muster.clients.kubernetes.client import Client
-from muster.clients.kubernetes.election import POLL_SECONDS
+from muster.clients.kubernetes.election import DEFAULT_TIMES, LeaseTimes
 from muster.clients.kubernetes.lease import RELEASE_SECONDS, LeaderElector
 from muster.controller.health import serve_health
 from muster.controller.leader.messages import Heartbeat, LeaseState, decode_heartbeat, encode_message
@@ -42,6 +42,7 @@ class ElectorOptions:
     lease_namespace: str | None
     lease_name: str
     identity: str
+    times: LeaseTimes = DEFAULT_TIMES
 
 
 async def hold_lease(
@@ -73,7 +74,7 @@ class Elector:
     async def run(self) -> None:
         """Take the Lease and hold it, repeatedly, until the main process ends."""
         await self.main.is_candidate.wait()
-        client = await _connect()
+        client = await _connect(self.options.times.poll)
         namespace = self.options.lease_namespace or client.namespace
         leader_elector: LeaderElector = LeaderElector(
             client,
@@ -82,6 +83,7 @@ class Elector:
             self.options.identity,
             on_change=lambda: self._send_state(leader_elector),
             is_healthy=self.main.is_healthy,
+            times=self.options.times,
         )
         sender = asyncio.create_task(self._send_state_repeatedly(leader_elector), name="state of the Lease")
         try:
@@ -97,7 +99,7 @@ class Elector:
     async def _send_state_repeatedly(self, leader_elector: LeaderElector) -> None:
         # No event reports that the Lease has expired: check it repeatedly.
         while True:
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(self.options.times.poll)
             self._send_state(leader_elector)
             self.main.check_parent()
 
@@ -200,10 +202,10 @@ def is_stopped(pid: int) -> bool:
     return fields.rpartition(")")[2].split()[:1] in (["T"], ["t"])
 
 
-async def _connect() -> Client:
+async def _connect(retry_seconds: float) -> Client:
     while True:
         try:
             return await Client.connect()
         except NoCluster as problem:
             _log.warning("can't take the Lease, because the cluster can't be reached: %s", problem)
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(retry_seconds)

@@ -10,12 +10,16 @@ import sys
 import time
 
 from muster.clients.kubernetes.client import Client
+from muster.clients.kubernetes.election import LeaseTimes
 from muster.controller.health import HealthCheck, open_listening_socket
 from muster.controller.leader.election import LeaderElection
 from muster.controller.leader.elector import ElectorOptions
 from muster.controller.leader.process import run_elector_process
 from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import PODS
+
+TIMES = LeaseTimes(lease=3, renew=0.4, give_up=2.0, poll=0.2, candidate_poll=0.1)
+"""A fifth of the operator's times, as each test waits until some are over."""
 
 
 def say(text: str) -> None:
@@ -31,10 +35,8 @@ def burn(seconds: float) -> None:
 
 
 def hold(seconds: float) -> None:
-    """Call C functions that hold the interpreter's lock for a long time. They sleep: others wait only for the lock."""
-    libc, end = ctypes.PyDLL(None), time.monotonic() + seconds
-    while time.monotonic() < end:
-        libc.usleep(900_000)
+    """Call a C function that holds the interpreter's lock all the time. It sleeps: others wait only for the lock."""
+    ctypes.PyDLL(None).usleep(int(seconds * 1e6))
 
 
 async def act(client: Client) -> None:
@@ -85,6 +87,6 @@ async def main(election: LeaderElection) -> None:
 
 if __name__ == "__main__":
     logging.basicConfig(stream=sys.stderr, level=logging.INFO)
-    options = ElectorOptions("default", "muster", sys.argv[1])
+    options = ElectorOptions("default", "muster", sys.argv[1], TIMES)
     with run_elector_process(open_listening_socket("127.0.0.1", int(sys.argv[2])), options) as begun:
         asyncio.run(main(begun))

@@ -32,10 +32,11 @@ class LeaseServer:
         return "" if self.lease is None else str(self.lease["spec"]["holderIdentity"])
 
     def take(self, holder: str) -> None:
-        """Let another process take the Lease."""
+        """Let another process take the Lease, for a second."""
         assert self.lease is not None
         spec = self.lease["spec"]
-        self._store({**self.lease, "spec": {**spec, "holderIdentity": holder, "leaseTransitions": _next(spec)}})
+        changes = {"holderIdentity": holder, "leaseTransitions": _next(spec), "leaseDurationSeconds": 1}
+        self._store({**self.lease, "spec": {**spec, **changes}})
 
     async def _handle(self, request: web.Request) -> web.Response:
         if "/leases" not in request.path:

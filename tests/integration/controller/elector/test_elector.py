@@ -19,11 +19,11 @@ import aiohttp
 import pytest
 
 from fakes.api_client import api_client
+from integration.controller.elector.leading_program import TIMES
 from integration.controller.elector.lease_server import LeaseServer
-from muster.clients.kubernetes.election import GIVE_UP_SECONDS, RENEW_SECONDS
 
 PROGRAM = Path(__file__).with_name("leading_program.py")
-BUSY_SECONDS = GIVE_UP_SECONDS + 2.0
+BUSY_SECONDS = TIMES.give_up + 1.0
 SLACK_SECONDS = 2.0
 """For a machine that is busy with other work."""
 
@@ -95,7 +95,7 @@ async def program(folder: Path) -> AsyncIterator[Program]:
             await process.wait()
 
 
-# Python code lets other threads run, C code that holds the lock does not. `burn` keeps a processor busy for 12 s.
+# Python code lets other threads run, C code that holds the lock does not. `burn` keeps a processor busy for seconds.
 @pytest.mark.parametrize("work", [pytest.param("burn", marks=(pytest.mark.long, pytest.mark.alone)), "hold"])
 async def test_a_busy_main_process_delays_neither_the_lease_nor_the_kubelet(tmp_path: Path, work: str) -> None:
     async with program(tmp_path) as ours:
@@ -107,8 +107,8 @@ async def test_a_busy_main_process_delays_neither_the_lease_nor_the_kubelet(tmp_
         watching.cancel()
         times = ours.server.renewals[before - 1 :]
         gaps = [after - at for at, after in pairwise(times)]
-        assert len(gaps) >= BUSY_SECONDS / (RENEW_SECONDS + SLACK_SECONDS) - 1
-        assert max(gaps) < RENEW_SECONDS + SLACK_SECONDS
+        assert len(gaps) >= BUSY_SECONDS / (TIMES.renew + SLACK_SECONDS) - 1
+        assert max(gaps) < TIMES.renew + SLACK_SECONDS
         assert max(seconds for seconds, _ in ours.answers) < SLACK_SECONDS
         assert {text for _, text in ours.answers} == {"ok\n"}
         sys.stdout.write(f"{work}: renewals at most {max(gaps):.3f} s apart, /healthz {max(ours.answers)[0]:.3f} s\n")
@@ -125,9 +125,9 @@ async def test_a_stopped_process_does_nothing_before_it_has_heard_of_the_lease(t
         stop = os.killpg if whole else os.kill
         stop(ours.process.pid, signal.SIGSTOP)
         # A renewal in progress may still arrive.
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(TIMES.renew)
         renewals = len(ours.server.renewals)
-        await asyncio.sleep(GIVE_UP_SECONDS)
+        await asyncio.sleep(TIMES.give_up)
         assert len(ours.server.renewals) == renewals
         ours.server.take("another")
         ours.server.changes.clear()

@@ -1,5 +1,6 @@
 """The server of the board's page: who may read it, its headers, and its events."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -18,7 +19,7 @@ from muster.cli.board.frame import STATES, Frame, RankColumns
 from muster.cli.board.frame_json import encode_frame
 from muster.cli.web.access import Hosts, TokenAccess, make_token
 from muster.cli.web.local_runs import MAX_LOG_BYTES, STALE_SECONDS, LocalRuns
-from muster.cli.web.server import BoardServer
+from muster.cli.web.server import KEEP_ALIVE_SECONDS, SHUTDOWN_SECONDS, BoardServer
 from support.board_client import read_event
 
 RUNNING = STATES.index("Running")
@@ -41,14 +42,16 @@ async def serve(folder: Path) -> AsyncIterator[Served]:
     access = TokenAccess(LocalRuns(folder), make_token())
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        runner = web.AppRunner(BoardServer(access, Hosts(port)).build_app(), shutdown_timeout=0)
+        runner = web.AppRunner(BoardServer(access, Hosts(port)).build_app(), shutdown_timeout=SHUTDOWN_SECONDS)
         await runner.setup()
         await web.SockSite(runner, listener).start()
         try:
             async with aiohttp.ClientSession() as session:
                 yield Served(session, f"http://127.0.0.1:{port}", access.token)
         finally:
-            await runner.cleanup()
+            # No open stream delays the end.
+            async with asyncio.timeout(KEEP_ALIVE_SECONDS / 3):
+                await runner.cleanup()
 
 
 def write_frame(folder: Path, *states: int, phase: str = "Running") -> None:

@@ -23,7 +23,7 @@ from muster.cli.web.served.namespace_watches import NamespaceWatches
 from muster.cli.web.served.review_access import ReviewAccess
 from muster.cli.web.served.reviewer import Reviewer
 from muster.cli.web.served.tls import TlsFiles, follow_certificate, make_context
-from muster.cli.web.server import BoardServer, StreamLimits
+from muster.cli.web.server import SHUTDOWN_SECONDS, BoardServer, StreamLimits
 from muster.clients.kubernetes.client import Client
 from muster.controller.health import open_listening_socket, serve_health
 
@@ -92,7 +92,7 @@ async def _listen(
 ) -> AsyncIterator[None]:
     """Serve the board on a port in the `with` block. `address` "" means all addresses."""
     app = BoardServer(ReviewAccess(board), hosts, STREAMS).build_app()
-    runner = web.AppRunner(app, shutdown_timeout=0)
+    runner = web.AppRunner(app, shutdown_timeout=SHUTDOWN_SECONDS)
     await runner.setup()
     connections = BoardConnections()
     listener = await asyncio.get_running_loop().create_server(
