@@ -210,14 +210,12 @@ class MutantRun:
         with (folder / "result").open("wb") as file:
             for index, following in zip(indices, [*indices[1:], None], strict=True):
                 executed.clear()
-                processor_time, started = _measure_processor_time(), time.monotonic()
+                started = _Clock()
                 signal.setitimer(signal.ITIMER_REAL, MAX_TEST_SECONDS)
                 passed = self._passes(index, following)
                 signal.setitimer(signal.ITIMER_REAL, 0)
                 if passed:
-                    waited = WAITING * (time.monotonic() - started)
-                    cost = max(_measure_processor_time() - processor_time, waited)
-                    pickle.dump((index, cost, list(executed)), file)
+                    pickle.dump((index, started.measure_cost(), list(executed)), file)
                     file.flush()
         return 0
 
@@ -366,6 +364,28 @@ def _import_module(file: Path) -> None:
 def _fail_slow_test(*_: object) -> None:
     """End a test that takes too long."""
     pytest.fail("it took too long")
+
+
+class _Clock:
+    """Measures what a test costs since it was created."""
+
+    def __init__(self) -> None:
+        self._processor_time = _measure_processor_time()
+        self._start = time.monotonic() - _measure_delay()
+
+    def measure_cost(self) -> float:
+        """Return the processor time and a part of the waiting, but not the waiting for a busy processor."""
+        used = _measure_processor_time() - self._processor_time
+        waited = time.monotonic() - _measure_delay() - self._start - used
+        return used + WAITING * max(0.0, waited)
+
+
+def _measure_delay() -> float:
+    """Return how long this thread has waited for a processor."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except FileNotFoundError:  # this kernel does not count it
+        return 0.0
 
 
 def _measure_processor_time() -> float:
