@@ -28,6 +28,9 @@ OF_PROGRAMS = ("torchinductor_", "torchelastic_", "ompi.", "prted.", "pmix", "hy
 run's folder.
 """
 
+SHARED = "shared-"
+"""The prefix of folders that all tests of a process share."""
+
 WORKERS = re.compile(r"gw\d+")
 """The folders of the processes that pytest-xdist starts."""
 
@@ -70,9 +73,11 @@ def use(folder: Path) -> None:
 
 
 def left_in(folder: Path) -> list[str]:
-    """List the content of a folder, without files of pytest itself, of torch, of MPI and of the Kubernetes client."""
+    """List the content of a folder, without files of pytest itself, of torch, of MPI and of the Kubernetes client, and
+    without what tests share.
+    """
     names = {entry.name for entry in folder.iterdir()} - {OF_PYTEST} - of_kubernetes()
-    return sorted(name for name in names if not name.startswith(OF_PROGRAMS))
+    return sorted(name for name in names if not name.startswith((*OF_PROGRAMS, SHARED)))
 
 
 def of_kubernetes() -> set[str]:

@@ -32,6 +32,8 @@ from muster_worker.contract.schema import (
     Scalar,
 )
 from muster_worker.contract.source import EditedSource
+from support.agent_folder import share_agent_folder
+from support.forked_process import ForkedProcess
 
 JOB = "7a1f0000-0000-4000-8000-000000000001"
 PATIENCE = 60.0
@@ -41,7 +43,7 @@ class AgentWorld:
     """One job. All folders except the run folders are below `folder`: the path of a Unix socket must be short.
 
     `address` is the collector's address. `within` has, by node, a command prefix that runs a command in the node's
-    environment.
+    environment. A server forks the agents unless `is_forked` is False: a Python of their own takes ten times as long.
     """
 
     def __init__(self, folder: Path, address: str = "127.0.0.1") -> None:
@@ -49,8 +51,8 @@ class AgentWorld:
         self.short = Path(tempfile.mkdtemp(prefix="muster-test-"))
         self.collector = FakeCollector(address)
         self.within: dict[int, tuple[str, ...]] = {}
-        self.archive = self.short / "agent.pyz"
-        self.archive.write_bytes(build_agent_archive())
+        self.program = share_agent_folder() / "__main__.py"
+        self.is_forked = True
         self.agents: dict[int, subprocess.Popen[bytes]] = {}
         self.python = sys.executable
         self.plan: Plan | None = None
@@ -67,6 +69,13 @@ class AgentWorld:
             agent.wait()
         self.collector.close()
         shutil.rmtree(self.short, ignore_errors=True)
+
+    def pack(self) -> Path:
+        """Start the agents as pods do: from the archive. Return its path."""
+        self.program = self.short / "agent.pyz"
+        self.program.write_bytes(build_agent_archive())
+        self.is_forked = False
+        return self.program
 
     def make_plan(
         self,
@@ -126,41 +135,42 @@ class AgentWorld:
         home.mkdir(mode=0o700, exist_ok=True)
         self.write_plan(node, self.plan)
         (home / "token").write_text(f"token-{node}\n")
-        command = [
-            *self.within.get(node, ()),
-            self.python,
-            "-I",
-            str(self.archive),
-            "node",
-            "--plan",
-            str(home / "plan.json"),
+        command = [self.python, "-I", str(self.program)]
+        arguments = [
+            *("node", "--plan", str(home / "plan.json"), "--node", str(node), "--replacement", "1"),
+            *("--token", str(home / "token"), "--root", str(self.get_root(node)), "--run", str(home)),
+            *("--termination-log", str(self.get_termination_log(node)), *options),
         ]
-        command += ["--node", str(node), "--replacement", "1", "--token", str(home / "token")]
-        command += [
-            "--root",
-            str(self.get_root(node)),
-            "--run",
-            str(home),
-            "--termination-log",
-            str(self.get_termination_log(node)),
-        ]
-        command += options
         if lifeline is not None:
-            command += ["--lifeline", str(lifeline)]
+            arguments += ["--lifeline", str(lifeline)]
         if hosts is not None:
-            command += ["--hosts", str(hosts)]
+            arguments += ["--hosts", str(hosts)]
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        env = {**os.environ, "PATH": path, **(environment or {})}
+        prefix = self.within.get(node, ())
         with self.log_path(node).open("wb") as log:
-            self.agents[node] = subprocess.Popen(
-                command,
-                env={**os.environ, "PATH": path, **(environment or {})},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=self.folder,
-                start_new_session=True,
-                pass_fds=() if lifeline is None else (lifeline,),
-            )
+            if self.is_forked and lifeline is None and not prefix:
+                self.agents[node] = ForkedProcess(
+                    [str(self.program), *arguments],
+                    self.program.parent,
+                    env=env,
+                    cwd=self.folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            else:
+                self.agents[node] = subprocess.Popen(
+                    [*prefix, *command, *arguments],
+                    env=env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    cwd=self.folder,
+                    start_new_session=True,
+                    pass_fds=() if lifeline is None else (lifeline,),
+                )
         return self.agents[node]
 
     def write_plan(self, node: int, plan: Plan) -> None:

@@ -1,7 +1,7 @@
-"""A program that has imported the whole `muster` command, and forks a process for each command that a test starts.
+"""A program that has imported the whole `muster` command, or the agent, and forks each process that a test starts.
 
-Importing takes half a second of processor time, which is more than most commands need for their work.
-support/forked_muster.py starts one server for each process of the tests.
+Importing takes up to half a second of processor time, which is more than most commands need for their work.
+support/forked_process.py starts one server of each kind for each process of the tests.
 """
 
 import array
@@ -14,11 +14,8 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypedDict
-
-import muster.cli
-from muster.cli.main import main
 
 REQUEST_BYTES = 1 << 17
 """More than the command line and the environment of any test."""
@@ -36,9 +33,24 @@ class Request(TypedDict):
     new_session: bool
 
 
-def import_commands() -> None:
-    """Import every module of the command line, and so what these import."""
-    for module in pkgutil.walk_packages(muster.cli.__path__, "muster.cli."):
+def import_commands() -> Callable[[], object]:
+    """Import every module of the command line, and so what these import. Return its main function."""
+    import_package("muster.cli")
+    main: Callable[[], object] = importlib.import_module("muster.cli.main").main
+    return main
+
+
+def import_agent(folder: str) -> Callable[[], object]:
+    """Import the agent from its folder; return its main function."""
+    sys.path.insert(0, folder)
+    for package in ("agent", "launchers", "rank_group"):
+        import_package(f"muster_worker.{package}")
+    main: Callable[[Sequence[str]], int] = importlib.import_module("muster_worker.entry").main
+    return lambda: sys.exit(main(sys.argv[1:]))
+
+
+def import_package(name: str) -> None:
+    for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
         importlib.import_module(module.name)
 
 
@@ -104,7 +116,7 @@ def become(request: Request) -> None:
 if __name__ == "__main__":
     # Ctrl-C is for the tests, which end this process by closing its socket.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    import_commands()
+    run = import_agent(sys.argv[2]) if sys.argv[2:] else import_commands()
     gc.freeze()
     become(serve(socket.socket(fileno=int(sys.argv[1]))))
-    main()
+    run()

@@ -81,6 +81,7 @@ def hostile(root: Path) -> Mapping[str, str]:
 
 def start(world: AgentWorld, root: OtherRoot, environment: Mapping[str, str]) -> None:
     """Start the job's agents and ranks in the root."""
+    world.pack()
     world.python = root.write_python_program(world.folder)
     world.launch(environment={"PATH": "/bin", **environment})
 
@@ -90,13 +91,14 @@ def all_run(report: Report) -> bool:
 
 
 def test_all_that_the_agent_imports_is_there(world: AgentWorld, tmp_path: Path, own_python: Path) -> None:
-    sources = [name for name in zipfile.ZipFile(world.archive).namelist() if name.endswith(".py")]
+    archive = world.pack()
+    sources = [name for name in zipfile.ZipFile(archive).namelist() if name.endswith(".py")]
     names = [Path(name) for name in sources if "/site/" not in name]
     modules = [".".join(name.with_suffix("").parts) for name in names if name.stem not in ("__init__", "__main__")]
     assert "muster_worker.rank.wrapper" in modules
     program = f"import importlib, sys; sys.path[:0] = sys.argv[1:]; list(map(importlib.import_module, {modules!r}))"
     root = OtherRoot(tmp_path / "root", own_python, (world.short,))
-    subprocess.run([root.write_python_program(tmp_path), "-I", "-W", "error", "-c", program, world.archive], check=True)
+    subprocess.run([root.write_python_program(tmp_path), "-I", "-W", "error", "-c", program, archive], check=True)
 
 
 def test_it_copies_itself_into_a_volume_that_is_there_once_more_if_need_be(tmp_path: Path, own_python: Path) -> None:

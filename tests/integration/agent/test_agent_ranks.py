@@ -250,6 +250,7 @@ os._exit(7)
     world.make_plan(PYTHON, script)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (150, limits[1]))
+    world.is_forked = False  # to inherit the limit
     try:
         world.start_agent()
     finally:

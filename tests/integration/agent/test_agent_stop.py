@@ -38,7 +38,9 @@ time.sleep(303)
 
 
 @pytest.fixture
-def marker() -> str:
+def marker(world: AgentWorld) -> str:
+    """A variable by which the agent and its processes are found."""
+    world.is_forked = False  # a forked process has its server's variables
     return f"MUSTER_TEST={uuid.uuid4()}"
 
 
@@ -233,6 +235,7 @@ def test_a_second_sigterm_means_at_once(world: AgentWorld, marker: str) -> None:
 
 def test_who_started_the_agent_may_ignore_its_children(world: AgentWorld) -> None:
     world.make_plan("sh", "-c", "exit 7")
+    world.is_forked = False
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # survives exec, as in a shell's `trap "" CHLD`
     try:
         world.start_agent()

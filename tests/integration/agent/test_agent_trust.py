@@ -43,12 +43,13 @@ def test_an_agent_finds_the_new_authority_in_its_plan(running: AgentWorld) -> No
 
 
 def test_the_plan_and_the_archive_of_an_upgraded_operator_do_no_harm(world: AgentWorld) -> None:
+    archive = world.pack()
     world.make_plan("sh", "-c", "exit 7")
     world.start_agent()
     world.wait(0, lambda report: report.phase == AgentPhase.READY)
     assert world.plan is not None
-    world.archive.with_suffix(".new").write_bytes(b"another version")
-    world.archive.with_suffix(".new").replace(world.archive)
+    archive.with_suffix(".new").write_bytes(b"another version")
+    archive.with_suffix(".new").replace(archive)
     newer = json.loads(wire.encode(world.plan))
     newer.update(version=2, news="of a later release", collector_ca=world.collector.renew())
     (world.short / "0" / "plan.json").write_text(json.dumps(newer))

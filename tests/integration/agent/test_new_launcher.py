@@ -24,7 +24,7 @@ def archive_with_launcher() -> bytes:
 
 
 def test_a_launcher_is_a_module_and_a_line(world: AgentWorld, tmp_path: Path) -> None:
-    world.archive.write_bytes(archive_with_launcher())
+    world.pack().write_bytes(archive_with_launcher())
     written = tmp_path / "rank"
     world.make_plan("sh", "-c", f"echo $RANK of $WORLD_SIZE > {written}", launcher="greeting", launcher_args=("ranks",))
     world.launch()
