@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from muster.render.agent_archive import build_agent_archive
 from muster_dev.pythons import list_agent_pythons
 from muster_worker.rank_group import link, progress
+from support.agent_folder import share_agent_folder
 
 ENOUGH_SECONDS = 60.0
 
@@ -73,8 +73,7 @@ class Agent:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.archive = folder / "agent.pyz"
-        self.archive.write_bytes(build_agent_archive())
+        self.archive = share_agent_folder()  # an agent unpacks its archive for its ranks
         self.heard: list[Heard] = []
         self.processes: list[subprocess.Popen[bytes]] = []
         self._selector = selectors.DefaultSelector()

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from muster.render.agent_archive import build_agent_archive
 from muster_worker.contract import log_line
 from muster_worker.contract.log_line import RankLine
 from muster_worker.rank import hook_environment, progress_file
@@ -17,6 +16,7 @@ from muster_worker.rank_group import progress
 from muster_worker.sagemaker.log_rank.host_rank import RankPosition
 from muster_worker.sagemaker.log_rank.output_relay import Relay
 from muster_worker.sagemaker.log_rank.reporter import FIRST_INTERVAL_SECONDS, LogReporter
+from support.agent_folder import share_agent_folder
 
 SCRIPT = """
 import sys
@@ -34,8 +34,7 @@ class Rank:
     """A hooked rank, and its log lines."""
 
     def __init__(self, folder: Path) -> None:
-        archive, self.progress = folder / "agent.pyz", folder / "progress"
-        archive.write_bytes(build_agent_archive())
+        archive, self.progress = share_agent_folder(), folder / "progress"
         progress_file.create(str(self.progress))
         environment = hook_environment.add_hook({"PATH": os.environ["PATH"]}, str(archive), "rank")
         self.process = subprocess.Popen(

@@ -19,7 +19,7 @@ PRINT_STATE = """
 import os, sys
 print(sys.modules.get("sitecustomize"), sys.modules.get("usercustomize"))
 print({name: value for name, value in os.environ.items() if name.startswith(("PYTHON", "MUSTER_HOOK", "MUSTER_PROG"))})
-print([entry for entry in sys.path if "agent.pyz" not in entry])
+print([entry for entry in sys.path if entry != os.environ["MUSTER_ARCHIVE"]])
 print(sorted(type(finder).__name__ for finder in sys.meta_path if "muster" not in type(finder).__module__))
 """
 
@@ -45,10 +45,12 @@ def _both(agent: Agent, command: list[str], **more: str) -> tuple[tuple[str, str
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-@pytest.mark.parametrize("pythonpath", [None, "", "FOLDER", "FOLDER:", ":FOLDER", "/nosuch:FOLDER"])
 @pytest.mark.parametrize(
-    "sitecustomize",
-    [None, "print('mine')", "1/0", "import nosuch_module", "raise SystemError('x')", "raise ImportError('y')"],
+    ("pythonpath", "sitecustomize"),
+    [
+        *((path, "print('mine')") for path in (None, "", "FOLDER", "FOLDER:", ":FOLDER", "/nosuch:FOLDER")),
+        *(("FOLDER", text) for text in (None, "1/0", "import nosuch_module", "raise SystemError", "raise ImportError")),
+    ],
 )
 def test_nothing_of_the_user_s_is_lost(
     agent: Agent, python: str, pythonpath: str | None, sitecustomize: str | None
