@@ -8,6 +8,7 @@ program with the Python to copy, and with `patchelf` on PATH.
 from __future__ import annotations
 
 import importlib.machinery
+import importlib.util
 import os
 import py_compile
 import re
@@ -114,13 +115,29 @@ def find_modules() -> Mapping[str, Path]:
     """Find all modules of the standard library that the agent imports, directly or indirectly, with their files."""
     stdlib = sysconfig.get_path("stdlib")
     # Search only the standard library, not installed packages.
-    path = [str(AGENT), stdlib, sysconfig.get_config_var("DESTSHARED")]
+    path = [str(AGENT), stdlib, *find_extension_folders()]
     finder = ModuleFinder(path=path, excludes=_EXCLUDED)
     finder.run_script(str(COPIER))
     for name in (*list_agent_modules(), *_IMPORTED_BY_NAME):
         finder.import_hook(name)
     files = {name: getattr(module, "__file__", None) for name, module in finder.modules.items()}
     return {name: Path(file) for name, file in files.items() if file and not is_excluded(name)}
+
+
+def find_extension_folders() -> list[str]:
+    """Return the folders of the standard library's extension modules.
+
+    `sysconfig` names the folder of the build, which does not exist if this Python was moved later. Raises `BuildError`
+    if this Python has no `ctypes`, without which the agent does not run.
+    """
+    found = importlib.util.find_spec("_ctypes")
+    if found is None:
+        raise BuildError(
+            f"expected a Python with the module ctypes; {sys.executable} has no _ctypes in {', '.join(sys.path)} "
+            f"(its sysconfig names {sysconfig.get_config_var('DESTSHARED')})"
+        )
+    # A Python with built-in extension modules has no folder for them.
+    return [str(Path(found.origin).parent)] if found.has_location and found.origin else []
 
 
 def list_agent_modules() -> Iterator[str]:

@@ -1,5 +1,7 @@
 """The agent's own Python: its parts of the pod, and the priority of the owner's settings."""
 
+import sys
+import sysconfig
 from dataclasses import replace
 
 import pytest
@@ -151,3 +153,12 @@ def test_explain_says_who_asks_for_it_and_render_which_python_starts_the_ranks()
 
 def test_it_is_made_for_the_place_where_pods_mount_it() -> None:
     assert own_python.PYTHON_FOLDER == maker.INSTALL_PATH
+
+
+def test_the_maker_finds_the_extension_modules_of_a_moved_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sysconfig.get_config_vars(), "DESTSHARED", "/where/it/was/built")
+    assert maker.find_modules()["_ctypes"].is_file()
+    monkeypatch.delitem(sys.modules, "_ctypes", raising=False)
+    monkeypatch.setattr(sys, "path", ["/nowhere"])
+    with pytest.raises(maker.BuildError, match=r"has no _ctypes in /nowhere .*/where/it/was/built"):
+        maker.find_modules()
