@@ -12,6 +12,9 @@ from cluster import places
 # purpose.
 OPERATOR_IMAGE = "MUSTER_TEST_OPERATOR_IMAGE"
 WORKER_IMAGE = "MUSTER_TEST_WORKER_IMAGE"
+# This variable names a kind of cluster: without it, root gets our own even if Docker answers.
+CLUSTER = "MUSTER_TEST_CLUSTER"
+OWN, KIND = "own", "kind"
 DOCKER_SECONDS = 20
 
 
@@ -55,7 +58,8 @@ def look() -> HostTools:
     """Detect this machine's tools."""
     root = os.geteuid() == 0
     # Detecting a missing engine takes a while, so it is only done when needed.
-    return HostTools(root, not root and docker_answers(), dict(os.environ), str(places.state().kubeconfig))
+    needs_docker = os.environ.get(CLUSTER) == KIND or (not root and os.environ.get(CLUSTER) != OWN)
+    return HostTools(root, needs_docker and docker_answers(), dict(os.environ), str(places.state().kubeconfig))
 
 
 def docker_answers() -> bool:
@@ -71,7 +75,7 @@ def docker_answers() -> bool:
 
 
 def choose(means: HostTools) -> NamedCluster | Own | Kind | NotRun:
-    """Choose the cluster. The user's has priority, then our own, which only needs root."""
+    """Choose the cluster. The user's has priority, then our own, which only needs root, unless CLUSTER names one."""
     named = {name: means.environment.get(name, "") for name in ("KUBECONFIG", OPERATOR_IMAGE, WORKER_IMAGE)}
     if named[OPERATOR_IMAGE] or named[WORKER_IMAGE]:
         missing = [name for name, value in named.items() if not value]
@@ -80,11 +84,20 @@ def choose(means: HostTools) -> NamedCluster | Own | Kind | NotRun:
         if named["KUBECONFIG"] == means.own:
             return NotRun("the machine's own cluster is loaded with images by the tests: unset MUSTER_TEST_*_IMAGE")
         return NamedCluster(named["KUBECONFIG"], named[OPERATOR_IMAGE], named[WORKER_IMAGE])
-    if means.root:
+    return choose_on_this_machine(means, means.environment.get(CLUSTER, ""))
+
+
+def choose_on_this_machine(means: HostTools, wanted: str) -> Own | Kind | NotRun:
+    """Choose a cluster to create: our own or that of kind. `wanted` is the value of CLUSTER."""
+    if means.root and wanted in {"", OWN}:
         return Own()
-    if means.docker:
+    if means.docker and wanted in {"", KIND}:
         return Kind()
-    return NotRun(
-        "no cluster: it needs root (for namespaces, mounts and cgroups), or a Docker engine that answers, or a cluster "
-        f"of yours in KUBECONFIG with {OPERATOR_IMAGE} and {WORKER_IMAGE} (docs/cluster.md)"
-    )
+    needed = {
+        OWN: f"{CLUSTER} is {OWN}, which needs root",
+        KIND: f"{CLUSTER} is {KIND}, which needs a Docker engine that answers",
+        "": "no cluster: it needs root (for namespaces, mounts and cgroups), or a Docker engine that answers, or a "
+        f"cluster of yours in KUBECONFIG with {OPERATOR_IMAGE} and {WORKER_IMAGE}",
+    }
+    why = needed.get(wanted, f"{CLUSTER} is {wanted!r}: set it to {OWN} or {KIND}, or unset it")
+    return NotRun(f"{why} (docs/cluster.md)")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.choice import OPERATOR_IMAGE, WORKER_IMAGE, HostTools, Kind, NamedCluster, NotRun, Own, choose
+from cluster.choice import CLUSTER, OPERATOR_IMAGE, WORKER_IMAGE, HostTools, Kind, NamedCluster, NotRun, Own, choose
 from cluster.prune import KEPT_SECONDS, stale
 
 OWN = "/state/kubeconfig"
@@ -19,6 +19,8 @@ IMAGES = {OPERATOR_IMAGE: "o:1", WORKER_IMAGE: "w:1"}
         (False, True, {}, Kind()),
         # A variable that is set by accident doesn't select a user's cluster.
         (True, False, {"KUBECONFIG": "/mine"}, Own()),
+        (True, True, {}, Own()),
+        (True, True, {CLUSTER: "kind"}, Kind()),
         (True, False, {"KUBECONFIG": "/mine", **IMAGES}, NamedCluster("/mine", "o:1", "w:1")),
         (False, False, {"KUBECONFIG": "/mine", **IMAGES}, NamedCluster("/mine", "o:1", "w:1")),
     ],
@@ -36,6 +38,9 @@ def test_a_cluster_is_chosen(
         (IMAGES, "set KUBECONFIG too"),
         ({"KUBECONFIG": "/mine", OPERATOR_IMAGE: "o:1"}, f"set {WORKER_IMAGE} too"),
         ({"KUBECONFIG": OWN, **IMAGES}, "unset MUSTER_TEST"),
+        ({CLUSTER: "own"}, "own, which needs root"),
+        ({CLUSTER: "kind"}, "kind, which needs a Docker engine"),
+        ({CLUSTER: "minikube"}, "set it to own or kind"),
     ],
 )
 def test_without_the_means_it_is_said_what_is_missing(environment: dict[str, str], said: str) -> None:
