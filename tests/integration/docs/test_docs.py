@@ -108,7 +108,7 @@ def shell(command: str, folder: pathlib.Path) -> subprocess.CompletedProcess[str
 
 def shell_commands(page: str) -> list[str]:
     shells = (block for block in blocks() if (block.page, block.language) == (page, "sh"))
-    return [line for block in shells for line in block.commands if not line.startswith("kubectl ")]
+    return [line for block in shells for line in block.commands if not line.startswith(("kubectl ", "make "))]
 
 
 def without_waiting(file: pathlib.Path) -> None:
