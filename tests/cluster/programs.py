@@ -17,13 +17,26 @@ KUBERNETES = "v1.34.4"
 STAMP = "k8s.io/component-base/version"
 
 
+# Without this setting the API server reports version v0.0.0, and clients and charts use it.
+LINKING = f"-s -w -X {STAMP}.gitVersion={KUBERNETES} -X {STAMP}.gitMajor=1 -X {STAMP}.gitMinor=34"
+
+
 @dataclass(frozen=True)
 class Module:
-    """A folder of `binaries`, whose go.mod pins all versions; `programs` are names and their packages."""
+    """Programs, as names and their packages, that are built together.
+
+    `folder` is a folder of `binaries`, whose go.mod pins all versions; the default is the name.
+    """
 
     name: str
     programs: tuple[tuple[str, str], ...]
     linking: str = "-s -w"
+    folder: str = ""
+
+    @property
+    def sources(self) -> Path:
+        """The folder of the go.mod."""
+        return BINARIES / (self.folder or self.name)
 
 
 # Only tests with Docker need this program.
@@ -41,26 +54,27 @@ SCHEDULER_PLUGINS = Module(
         ("pod-group-controller", "sigs.k8s.io/scheduler-plugins/cmd/controller"),
     ),
 )
+# Both have one go.mod, so the packages that programs share have one version, and Go compiles them once. The clients
+# are built separately, because the tests on other clusters need only them.
 MODULES = (
-    Module("pause", (("pause", "."),)),
-    Module("etcd", (("etcd", "go.etcd.io/etcd/server/v3"),)),
-    Module("coredns", (("coredns", "."),)),
-    Module("helm", (("helm", "helm.sh/helm/v3/cmd/helm"),)),
     Module(
         "kubernetes",
-        tuple(
-            (name, f"k8s.io/kubernetes/cmd/{name}")
-            for name in (
-                "kube-apiserver",
-                "kube-controller-manager",
-                "kube-scheduler",
-                "kubelet",
-                "kube-proxy",
-                "kubectl",
-            )
+        (
+            ("pause", "./pause"),
+            ("coredns", "./coredns"),
+            ("etcd", "go.etcd.io/etcd/server/v3"),
+            *(
+                (name, f"k8s.io/kubernetes/cmd/{name}")
+                for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy")
+            ),
         ),
-        # Without this setting the API server reports version v0.0.0, and clients and charts use it.
-        f"-s -w -X {STAMP}.gitVersion={KUBERNETES} -X {STAMP}.gitMajor=1 -X {STAMP}.gitMinor=34",
+        LINKING,
+    ),
+    Module(
+        "clients",
+        (("kubectl", "k8s.io/kubernetes/cmd/kubectl"), ("helm", "helm.sh/helm/v3/cmd/helm")),
+        LINKING,
+        "kubernetes",
     ),
 )
 
@@ -110,8 +124,8 @@ def place(module: Module) -> Path:
 def fingerprint(module: Module) -> str:
     """Return a hash of every file of the module and of the build's settings."""
     digest = hashlib.sha256(repr(module).encode())
-    for file in sorted((BINARIES / module.name).iterdir()):
-        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    for file in sorted(file for file in module.sources.rglob("*") if file.is_file()):
+        digest.update(str(file.relative_to(module.sources)).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:12]
 
 
@@ -149,9 +163,7 @@ def compile_programs(module: Module, group: tuple[tuple[str, str], ...], folder:
     command = [go, "build", "-trimpath", "-ldflags", module.linking, "-o", target, *(package for _, package in group)]
     # The user's settings for their own modules (vendoring, workspaces) don't apply.
     environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOWORK": "off"}
-    done = subprocess.run(
-        command, check=False, capture_output=True, text=True, cwd=BINARIES / module.name, env=environment
-    )
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=module.sources, env=environment)
     if done.returncode != 0:
         last = "\n".join((done.stdout + done.stderr).strip().splitlines()[-20:])
         raise CannotGoOn(f"`go build` of {module.name} failed; the module cache or the network may be missing:\n{last}")

@@ -1,4 +1,4 @@
-// A CoreDNS with what a cluster's DNS needs: with all its plugins, the clouds' clients among them, it takes two minutes to build.
+// A CoreDNS with the plugins that a cluster's DNS needs: all of its plugins, among them the clouds' clients, take minutes to build.
 package main
 
 import (

@@ -1,3 +1,0 @@
-module muster.dev/cluster/pause
-
-go 1.24
