@@ -16,6 +16,7 @@ from muster.backends.local.hosts import render_hosts_file
 from muster.collector.trust.attempt_credentials import SEED_BYTES, derive_credentials, derive_ping_key
 from muster.core.facts import AgentFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.membership.peers import select_peers
+from muster.core.reports.merge import merge_report
 from muster.render.agent_archive import build_agent_archive
 from muster_worker.contract import schema, wire
 from muster_worker.contract.mpi import Mpi
@@ -224,6 +225,17 @@ class AgentWorld:
         """Wait for the report that no process of the attempt exists on a node."""
         return self.wait(node, lambda report: report.phase == AgentPhase.ENDED, patience)
 
+    def get_facts(self) -> tuple[NodeFacts, ...]:
+        """Return the operator's facts after the reports of all nodes."""
+        return tuple(make_node_facts(node, self._merge_reports(node)) for node in sorted(self.collector.reports))
+
+    def _merge_reports(self, node: int) -> AgentFacts:
+        (at, first), *others = self.collector.reports[node]
+        facts = merge_report(None, first, at)
+        for at, report in others:
+            facts = merge_report(facts, report, at)
+        return facts
+
     def leave(self, node: int = 0) -> int:
         """Send Exit to all agents; return the exit code of one."""
         self.send(CommandKind.EXIT, 99)
@@ -251,8 +263,12 @@ class AgentWorld:
 
 def make_facts(reports: Sequence[Report]) -> tuple[NodeFacts, ...]:
     """Return the operator's facts about nodes with these reports."""
-    process = ProcessFacts(ProcessState.RUNNING)
-    return tuple(NodeFacts(one.node, f"digits-{one.node}", process, AgentFacts(one, 0.0)) for one in reports)
+    return tuple(make_node_facts(report.node, AgentFacts(report, 0.0)) for report in reports)
+
+
+def make_node_facts(node: int, agent: AgentFacts) -> NodeFacts:
+    """Return the operator's facts about a node with this agent."""
+    return NodeFacts(node, f"digits-{node}", ProcessFacts(ProcessState.RUNNING), agent)
 
 
 def terminate(agent: subprocess.Popen[bytes]) -> None:

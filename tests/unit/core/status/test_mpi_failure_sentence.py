@@ -166,6 +166,23 @@ CASES = (
         "RankKilled",
         {"Failed": "2", "Stopped": "0-1,3"},
     ),
+    *(
+        Case(
+            f"Open MPI 5: mpirun ends with the exit code of a rank that lost its peer, which ended {order}",
+            facts(
+                head_node(
+                    exited_rank(0, at, exit_code=14),
+                    rank_after_sigterm(1, 1.3),
+                    launcher=exited_mpirun(1.6, 14, lines=OPEN_MPI_EXIT),
+                ),
+                stopped_node(1, rank_after_sigterm(2, 1.3), exited_rank(3, 1.0, exit_code=3)),
+            ),
+            "Rank 3 on digits-1 failed with exit code 3; 3 others were stopped",
+            "RankFailed",
+            {"Failed": "3", "Stopped": "0-2"},
+        )
+        for order, at in (("later", 1.02), ("earlier, as its clock says", 0.9))
+    ),
     Case(
         "a script that exits with the exit code of a lost peer",
         facts(
