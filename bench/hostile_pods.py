@@ -285,20 +285,20 @@ def run_hostile(site: Site, pods: Sequence[tuple[str, str]], attacks: Sequence[s
 
 def run_attacks(pods: int, seconds: float, attacks: Sequence[str]) -> dict[str, object]:
     """Run `pods` hostile pods for `seconds` and return the figures."""
-    spawn = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")
     names = [f"hostile-{number}" for number in range(pods)]
-    parent_end, child_end = spawn.Pipe()
-    collector = spawn.Process(target=run_collector, args=(child_end, [HONEST, *names]))
+    parent_end, child_end = context.Pipe()
+    collector = context.Process(target=run_collector, args=(child_end, [HONEST, *names]))
     collector.start()
     site = parent_end.recv()
     named_addresses = [(name, f"127.0.1.{number + 1}") for number, name in enumerate(names)]
     process_indexes = range(PROCESSES)
     hostile_processes = [
-        spawn.Process(target=run_hostile, args=(site, named_addresses[process_index::PROCESSES], attacks))
+        context.Process(target=run_hostile, args=(site, named_addresses[process_index::PROCESSES], attacks))
         for process_index in process_indexes
     ]
-    result_reader, result_writer = spawn.Pipe(duplex=False)
-    honest_process = spawn.Process(target=run_honest, args=(result_writer, site, seconds))
+    result_reader, result_writer = context.Pipe(duplex=False)
+    honest_process = context.Process(target=run_honest, args=(result_writer, site, seconds))
     try:
         for process in (*hostile_processes, honest_process):
             process.start()

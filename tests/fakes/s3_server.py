@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from urllib.request import Request, urlopen
 
 import boto3
 import pytest
@@ -49,13 +50,23 @@ def default_s3(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Client]:
     """Yield a client of the S3, to which AWS' default credential chain points inside the block, with one empty bucket,
     `data`.
     """
-    for name, value in {**ENVIRONMENT, "AWS_ENDPOINT_URL_S3": url}.items():
-        monkeypatch.setenv(name, value)
+    set_environment(url, monkeypatch)
     result = make_client(url)
     result.create_bucket(Bucket="data")
     yield result
     empty(result, "data")
     result.close()
+
+
+def set_environment(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let AWS' default credential chain point to the S3."""
+    for name, value in {**ENVIRONMENT, "AWS_ENDPOINT_URL_S3": url}.items():
+        monkeypatch.setenv(name, value)
+
+
+def reset(url: str) -> None:
+    """Remove all buckets. moto stores its data as long as the process runs, not the server."""
+    urlopen(Request(f"{url}/moto-api/reset", method="POST")).close()  # noqa: S310
 
 
 def empty(client: S3Client, bucket: str) -> None:

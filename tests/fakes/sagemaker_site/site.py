@@ -83,7 +83,7 @@ class Wire:
         self.aws = Aws()
         self.handle: Callable[[Mapping[str, str], bytes], Reply | NoReply] | None = None
         for aws_access in (HERE, THERE):
-            join(self.aws, aws_access, cast("Service", _Answers(self)))
+            join(self.aws, aws_access, cast("Service", _Answers(self)), keeps_clients=True)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,6 +15,12 @@ from muster.clients.kubernetes.client import Change
 from muster.clients.kubernetes.request_settings import MAX_RESPONSE_BYTES
 from muster.clients.kubernetes.session import Request
 from muster.objects.kubernetes.errors import ApiError
+
+
+def copy_document(value: Any) -> Any:
+    """Return a copy of a JSON value. This is several times faster than `copy.deepcopy`."""
+    return json.loads(json.dumps(value))
+
 
 Type = Literal["ADDED", "MODIFIED", "DELETED"]
 
@@ -83,7 +88,8 @@ class JobStore:
 
     def read(self, name: str) -> dict[str, Any] | None:
         """Return the stored job."""
-        return deepcopy(self.kept.get(name))
+        result: dict[str, Any] | None = copy_document(self.kept.get(name))
+        return result
 
     def answer(self, request: Request) -> dict[str, Any]:
         """Answer as the API server. Raises ApiError."""
@@ -98,7 +104,8 @@ class JobStore:
             self._patch(name, body, is_status=request.path.endswith("/status"))
         if request.method == "DELETE":
             self.delete(name)
-        return deepcopy(resource)
+        result: dict[str, Any] = copy_document(resource)
+        return result
 
     def _patch(self, name: str, body: Any, *, is_status: bool) -> None:
         resource = self.kept[name]
@@ -107,8 +114,8 @@ class JobStore:
             raise ApiError(409, "Conflict", "the object has been modified")
         if is_status:
             resource["status"] = merge_patch(resource.get("status", {}), body["status"])
-            self.statuses.setdefault(current["uid"], []).append(deepcopy(resource["status"]))
-            self.written.append((self.now(), name, deepcopy(resource["status"])))
+            self.statuses.setdefault(current["uid"], []).append(copy_document(resource["status"]))
+            self.written.append((self.now(), name, copy_document(resource["status"])))
         else:
             resource["metadata"] = merge_patch(current, asked)
         self._notify_change(name, "MODIFIED")
@@ -121,7 +128,7 @@ class JobStore:
         is_gone = "deletionTimestamp" in metadata and not metadata.get("finalizers")
         if is_gone:
             del self.kept[name]
-        self.tell(Change("DELETED" if is_gone else kind, deepcopy(resource)))
+        self.tell(Change("DELETED" if is_gone else kind, copy_document(resource)))
 
     def _make_event(self, body: Any) -> dict[str, Any]:
         if any(one["metadata"]["name"] == body["metadata"]["name"] for one in self.events):

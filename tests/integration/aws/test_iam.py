@@ -1,16 +1,19 @@
 """The documented policy allows muster's requests, needs each of its actions, and an error names a missing one."""
 
+from __future__ import annotations
+
 import re
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
-from urllib.request import Request, urlopen
+from typing import TYPE_CHECKING
 
 import boto3
 import pytest
 from botocore.model import OperationModel
-from moto.server import ThreadedMotoServer
 
+from fakes.fake_credentials import use_fake_credentials
+from fakes.s3_server import reset, s3_server
 from fakes.sagemaker_service.callers import ACCOUNT, OWN_ARN
 from fakes.sagemaker_service.documented import read_documented_policy
 from fakes.sagemaker_service.policy import Right
@@ -24,6 +27,10 @@ from muster.objects.aws.errors import AccessDenied, NotFound
 from muster.objects.aws.listing import ListFilter
 from muster_dev.paths import ROOT
 from support.training_job_requests import make_training_job_request
+
+if TYPE_CHECKING:
+    from mypy_boto3_logs import CloudWatchLogsClient
+    from mypy_boto3_s3 import S3Client
 
 HERE = AwsAccess("us-west-2")
 ROLE = "arn:aws:iam::444455556666:role/training"
@@ -61,27 +68,39 @@ class Recorder:
                 yield Right(f"logs:{operation}", stream)
 
 
+@dataclass(frozen=True)
+class Elsewhere:
+    """An S3 and a CloudWatch Logs, and clients of them with all permissions."""
+
+    url: str
+    s3: S3Client
+    logs: CloudWatchLogsClient
+
+
+@pytest.fixture(scope="module")
+def elsewhere_server() -> Iterator[Elsewhere]:
+    with s3_server() as url, pytest.MonkeyPatch.context() as patch:
+        use_fake_credentials(patch)
+        s3 = boto3.client("s3", endpoint_url=url, region_name=HERE.region)
+        logs = boto3.client("logs", endpoint_url=url, region_name=HERE.region)
+        yield Elsewhere(url, s3, logs)
+        s3.close()
+        logs.close()
+
+
 @pytest.fixture
-def elsewhere() -> Iterator[str]:
-    """S3 and CloudWatch Logs, with a bucket and a log."""
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    url = f"http://{host}:{port}"
-    # moto stores its data as long as the process runs.
-    urlopen(Request(f"{url}/moto-api/reset", method="POST")).close()  # noqa: S310
-    boto3.client("s3", endpoint_url=url, region_name=HERE.region).create_bucket(
-        Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "us-west-2"}
-    )
-    logs = boto3.client("logs", endpoint_url=url, region_name=HERE.region)
+def elsewhere(elsewhere_server: Elsewhere) -> str:
+    """Return the URL of an S3 and a CloudWatch Logs with a bucket and a log."""
+    url, logs = elsewhere_server.url, elsewhere_server.logs
+    reset(url)
+    elsewhere_server.s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
     logs.create_log_group(logGroupName=LOG_GROUP)
     logs.create_log_stream(logGroupName=LOG_GROUP, logStreamName=STREAM)
     now = int(time.time() * 1000)
     logs.put_log_events(
         logGroupName=LOG_GROUP, logStreamName=STREAM, logEvents=[{"timestamp": now, "message": "[muster] {}"}]
     )
-    yield url
-    server.stop()
+    return url
 
 
 @pytest.fixture

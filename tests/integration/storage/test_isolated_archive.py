@@ -80,23 +80,10 @@ def _served(*entries: bytes, root: bytes) -> tuple[bytes, str]:
     return packs.pack(build_entry(COMMIT, value), build_entry(TREE, root), *entries), packs.name(COMMIT, value)
 
 
-def _zeros() -> tuple[bytes, str]:
-    blob = bytes(300 * 2**20)
-    return _served(build_entry(BLOB, blob), root=packs.build_tree(("100644", "weights", packs.name(BLOB, blob))))
-
-
 def _many_copies() -> tuple[bytes, str]:
     # a megabyte whose header claims a terabyte
     base = b"x" * 2**20
     value = build_delta(len(base), 2**40, *[copy(0, len(base))] * 2**17)
-    return _served(
-        build_entry(BLOB, base), build_entry(REF_DELTA, value, bytes.fromhex(packs.name(BLOB, base))), root=b""
-    )
-
-
-def _lying_delta() -> tuple[bytes, str]:
-    base = b"x" * 2**20
-    value = build_delta(len(base), 10, *[copy(0, len(base))] * 2**17)
     return _served(
         build_entry(BLOB, base), build_entry(REF_DELTA, value, bytes.fromhex(packs.name(BLOB, base))), root=b""
     )
@@ -127,9 +114,7 @@ def _no_tree() -> tuple[bytes, str]:
 @pytest.mark.parametrize(
     ("bomb", "says"),
     [
-        pytest.param(_zeros, "more than 256 MiB", id="zeros"),
         pytest.param(_many_copies, "more than 256 MiB", id="delta"),
-        pytest.param(_lying_delta, "more data than its base has", id="delta that lies"),
         pytest.param(lambda: _folders(20, 60), "more than 30000 folders", id="tree bomb"),
         pytest.param(lambda: _folders(1, 2000), "nested more than 64 levels", id="deep tree"),
         pytest.param(_link, "is a symbolic link", id="link"),
@@ -157,14 +142,14 @@ async def test_a_commit_that_needs_too_much_memory_is_refused() -> None:
 
 async def test_a_commit_that_takes_too_long_to_unpack_is_refused() -> None:
     base = b"x" * 1000
-    result = 20_000_000
+    result = 10_000_000
     value = build_delta(len(base), result, bytes([0x91, 0, 1]) * result)
     content, name = _served(
         build_entry(BLOB, base), build_entry(REF_DELTA, value, bytes.fromhex(packs.name(BLOB, base))), root=b""
     )
     with pack_server(content) as url:
-        candidate = await _refused(build_archive_request(url, name, replace(LIMITS, cpu_seconds=2)))
-    assert candidate.message.endswith("reading the commit takes more than 2 s of processor time")
+        candidate = await _refused(build_archive_request(url, name, replace(LIMITS, cpu_seconds=1)))
+    assert candidate.message.endswith("reading the commit takes more than 1 s of processor time")
 
 
 async def test_a_file_grows_no_larger_than_is_allowed(tmp_path: Path) -> None:
@@ -178,9 +163,12 @@ async def test_a_file_grows_no_larger_than_is_allowed(tmp_path: Path) -> None:
     assert "File too large" in result.message
 
 
-async def test_a_host_that_drips_is_left_at_the_end_of_the_time(slow: SlowHost) -> None:
+async def test_a_host_that_drips_is_left_at_the_end_of_the_time_and_nothing_stays_on_disk(
+    slow: SlowHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     # On a busy machine the process may need seconds before it asks the host.
-    for seconds in (3.0, 12.0, 48.0):
+    for seconds in (1.0, 4.0, 16.0, 64.0):
         result = await _refused(
             build_archive_request(f"http://{slow.netloc}/code.git", limits=replace(LIMITS, seconds=seconds))
         )
@@ -188,6 +176,7 @@ async def test_a_host_that_drips_is_left_at_the_end_of_the_time(slow: SlowHost) 
         if slow.asked.is_set():
             break
     assert await _is_reported(slow.left)
+    assert not list(tmp_path.iterdir())  # noqa: ASYNC240 - it is empty
 
 
 async def test_who_is_not_waited_for_ends_at_once(slow: SlowHost) -> None:
@@ -218,12 +207,6 @@ def test_it_ends_with_the_process_that_waits_for_it(slow: SlowHost) -> None:
     operator.send_signal(signal.SIGKILL)
     operator.wait()
     assert slow.left.wait(PATIENCE_SECONDS)
-
-
-async def test_nothing_of_it_is_left_on_disk(slow: SlowHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    await _refused(build_archive_request(f"http://{slow.netloc}/code.git", limits=replace(LIMITS, seconds=2.0)))
-    assert not list(tmp_path.iterdir())  # noqa: ASYNC240 - it is empty
 
 
 @pytest.mark.parametrize("address_policy", [AddressPolicy.NAMED, AddressPolicy.PUBLIC])

@@ -94,12 +94,12 @@ async def test_an_s3_that_drips_is_left_and_other_services_are_asked(
     s3_url: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(requests, "UPLOAD_SECONDS", 0.3)
+    monkeypatch.setattr(requests, "UPLOAD_SECONDS", 0.06)
     with slow_host(b"HTTP/1.1 200 OK\r\nX: ", b"x") as slow:
         aws = Aws(AwsEndpoints(s3=f"http://{slow.netloc}", sts=s3_url))
         prepared = RequestPreparer(aws, no_config_map, no_token)
         for number in range(MAX_THREADS + 1):
-            with pytest.raises(Unavailable, match=r"HeadObject of s3://data/source/.* within 0.005 minutes"):
+            with pytest.raises(Unavailable, match=r"HeadObject of s3://data/source/.* within 0.001 minutes"):
                 await prepared.prepare(_job(f"team-{number}"), 1, HERE)
         async with asyncio.timeout(PATIENCE_SECONDS):
             assert await aws.send_request(HERE, "sts", "GetCallerIdentity", {})
