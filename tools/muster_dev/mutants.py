@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 
 AREAS = {
@@ -100,14 +101,14 @@ def choose_sample(root: Path, count: int) -> Sequence[Mutant]:
     The choice depends on the hashes of the mutants' names: two versions of the source have nearly the same sample. The
     areas are mixed, so that a run that is interrupted has some of each.
     """
-    sample: list[Mutant] = []
+    samples: list[Sequence[Mutant]] = []
     for area, folder in AREAS.items():
         found: list[Mutant] = []
         for file in sorted((root / folder).rglob("*.py")):
             text = file.read_text(encoding="utf-8")
             found.extend(find_mutants(text, area=area, path=str(file.relative_to(root))))
-        sample.extend(sorted(found, key=_hash)[:count])
-    return sorted(sample, key=_hash)
+        samples.append(sorted(found, key=_hash)[:count])
+    return [mutant for mixed in zip_longest(*samples) for mutant in mixed if mutant is not None]
 
 
 def _hash(mutant: Mutant) -> bytes:
