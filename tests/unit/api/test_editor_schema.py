@@ -14,6 +14,7 @@ from muster.api.status.status import Status
 from muster.api.yaml.load import load_documents
 from muster.api.yaml.serialise import serialise_status
 from muster_dev.paths import ROOT
+from support.rows import check_rows
 
 SCHEMA = Draft7Validator(build_editor_schema())
 EXAMPLES = sorted(ROOT.glob("training/examples/*/job.yaml")) + sorted(ROOT.glob("tests/unit/pools/*.yaml"))
@@ -42,10 +43,12 @@ def test_no_extension_of_kubernetes_is_left() -> None:
     assert json.loads(format_editor_schema()) == build_editor_schema()
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_the_examples_have_no_mistakes(path: Path) -> None:
-    documents = load_documents(path.read_text("utf-8"), str(path))
-    assert [find_problems(document.value) for document in documents] == [[] for _ in documents]
+def test_the_examples_have_no_mistakes() -> None:
+    def check(path: Path) -> None:
+        documents = load_documents(path.read_text("utf-8"), str(path))
+        assert [find_problems(document.value) for document in documents] == [[] for _ in documents]
+
+    check_rows(EXAMPLES, check)
 
 
 @pytest.mark.parametrize("procs", [4, "Auto"])

@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from muster.api.document import JSON, Document, FieldPath, format_path
+from muster.api.document import JSON, Document, FieldPath
 from muster.api.field_problems import InvalidResource
 from muster.api.file_paths import find_file_and_folder
 from muster.api.json_fields import read_mapping
@@ -17,6 +17,7 @@ from muster.api.validation.lengths import truncate_lists
 from muster.api.validation.rules.overrides import MAX_POD_VARIANTS
 from muster.api.validation.validate import MAX_PROBLEMS, validate
 from muster.core.status.unreconciled.refused_status import make_refused_status
+from support.rows import check_rows
 
 from .api_resources import problems, resource, spec
 
@@ -100,13 +101,15 @@ def _put_at(path: FieldPath, value: JSON) -> JSON:
 _LENGTH_LIMITS = _list_length_limits(build_spec_schema())
 
 
-@pytest.mark.parametrize("path", _LENGTH_LIMITS, ids=format_path)
-def test_each_list_and_map_is_cut_at_the_length_that_the_schema_allows(path: FieldPath) -> None:
-    most, schema = _LENGTH_LIMITS[path], find_schema(path) or {}
-    whole: JSON = ["x"] * (most + 1) if schema["type"] == "array" else {str(key): "x" for key in range(most + 1)}
-    fields, problems = truncate_lists(cast("dict[str, JSON]", _put_at(path[1:], whole)))
-    assert problems == [(path, f"found {most + 1} entries; at most {most} are allowed")]
-    assert truncate_lists(fields) == (fields, [])
+def test_each_list_and_map_is_cut_at_the_length_that_the_schema_allows() -> None:
+    def check(path: FieldPath) -> None:
+        most, schema = _LENGTH_LIMITS[path], find_schema(path) or {}
+        whole: JSON = ["x"] * (most + 1) if schema["type"] == "array" else {str(key): "x" for key in range(most + 1)}
+        fields, problems = truncate_lists(cast("dict[str, JSON]", _put_at(path[1:], whole)))
+        assert problems == [(path, f"found {most + 1} entries; at most {most} are allowed")]
+        assert truncate_lists(fields) == (fields, [])
+
+    check_rows(_LENGTH_LIMITS, check)
 
 
 def test_overrides_make_few_kinds_of_pods() -> None:

@@ -8,6 +8,7 @@ from muster.api.document import Document
 from muster.api.field_problems import InvalidResource
 from muster.api.spec.node_pool import NamedPool
 from muster.api.yaml.load import load_documents
+from support.rows import check_rows
 
 POOLS = """\
 nodePools:
@@ -59,50 +60,52 @@ def test_a_configuration_may_say_nothing(text: str) -> None:
     assert read(text) == OperatorConfig()
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("[]", "config.yaml:1: found an empty list; fields are expected: disruptions, nodePools"),
-        ("nodePool: []", "config.yaml:1: nodePool: unknown field; did you mean nodePools?"),
-        ("nodePools: {}", "config.yaml:1: nodePools: found no fields ({}); a list of at most 500 pools is expected"),
-        ("nodePools: [p5]", 'config.yaml:1: nodePools[0]: found the text "p5"; fields are expected: instanceType'),
-        ("nodePools: [{zone: Same}]", "config.yaml:1: nodePools[0].name: missing, and required"),
-        ("nodePools:\n- name: a\n- {name: b, zone: same}", "config.yaml:3: nodePools[1].zone: found the text"),
-        (
-            "nodePools:\n- {name: a, typ: p5}",
-            "config.yaml:2: nodePools[0].typ: unknown field; allowed here: instanceType",
-        ),
-        ("nodePools:\n- {name: A}", 'config.yaml:2: nodePools[0].name: found the text "A"; it must match'),
-        ("nodePools:\n- {name: a, nodeSelector: {x: 1}}", "config.yaml:2: nodePools[0].nodeSelector.x: found 1; text"),
-        (
-            "nodePools:\n- {name: a, instanceType: g5.xlarge, nodeSelector: {node.kubernetes.io/instance-type: p3}}",
-            'config.yaml:2: nodePools[0]: found instanceType "g5.xlarge" and nodeSelector node.kubernetes.io/inst',
-        ),
-        ("nodePools:\n- {name: a}\n- {name: a}", 'config.yaml:3: nodePools[1].name: found "a" twice'),
-        ("sagemaker: us-west-2", 'config.yaml:1: sagemaker: found the text "us-west-2"; fields are expected'),
-        ("sagemaker: {regoin: us-west-2}", "config.yaml:1: sagemaker.regoin: unknown field; did you mean region?"),
-        ("sagemaker: {region: west}", 'config.yaml:1: sagemaker.region: found the text "west"; it must match'),
-        (
-            "sagemaker:\n  endpoints: {log: 'http://logs'}",
-            "config.yaml:2: sagemaker.endpoints.log: unknown field; did you mean logs?",
-        ),
-        (
-            "storage: {s3endpoint: 'http://minio'}",
-            "config.yaml:1: storage.s3endpoint: unknown field; did you mean s3Endpoint?",
-        ),
-        ("disruptions: {taint: []}", "config.yaml:1: disruptions.taint: unknown field; did you mean taints?"),
-        ("disruptions: {taints: [a b]}", 'config.yaml:1: disruptions.taints[0]: found the text "a b"; it must match'),
-        ("storage: {s3Endpoint: minio}", 'config.yaml:1: storage.s3Endpoint: found the text "minio"; it must match'),
-        (
-            "sagemaker: {endpoints: {s3: s3}}",
-            'config.yaml:1: sagemaker.endpoints.s3: found the text "s3"; it must match',
-        ),
-    ],
-)
-def test_a_problem_names_its_field(text: str, problem: str) -> None:
-    with pytest.raises(InvalidResource) as refused:
-        read(text)
-    assert str(refused.value).startswith(problem)
+A_PROBLEM_NAMES_ITS_FIELD_ROWS: list[tuple[str, str]] = [
+    ("[]", "config.yaml:1: found an empty list; fields are expected: disruptions, nodePools"),
+    ("nodePool: []", "config.yaml:1: nodePool: unknown field; did you mean nodePools?"),
+    ("nodePools: {}", "config.yaml:1: nodePools: found no fields ({}); a list of at most 500 pools is expected"),
+    ("nodePools: [p5]", 'config.yaml:1: nodePools[0]: found the text "p5"; fields are expected: instanceType'),
+    ("nodePools: [{zone: Same}]", "config.yaml:1: nodePools[0].name: missing, and required"),
+    ("nodePools:\n- name: a\n- {name: b, zone: same}", "config.yaml:3: nodePools[1].zone: found the text"),
+    (
+        "nodePools:\n- {name: a, typ: p5}",
+        "config.yaml:2: nodePools[0].typ: unknown field; allowed here: instanceType",
+    ),
+    ("nodePools:\n- {name: A}", 'config.yaml:2: nodePools[0].name: found the text "A"; it must match'),
+    ("nodePools:\n- {name: a, nodeSelector: {x: 1}}", "config.yaml:2: nodePools[0].nodeSelector.x: found 1; text"),
+    (
+        "nodePools:\n- {name: a, instanceType: g5.xlarge, nodeSelector: {node.kubernetes.io/instance-type: p3}}",
+        'config.yaml:2: nodePools[0]: found instanceType "g5.xlarge" and nodeSelector node.kubernetes.io/inst',
+    ),
+    ("nodePools:\n- {name: a}\n- {name: a}", 'config.yaml:3: nodePools[1].name: found "a" twice'),
+    ("sagemaker: us-west-2", 'config.yaml:1: sagemaker: found the text "us-west-2"; fields are expected'),
+    ("sagemaker: {regoin: us-west-2}", "config.yaml:1: sagemaker.regoin: unknown field; did you mean region?"),
+    ("sagemaker: {region: west}", 'config.yaml:1: sagemaker.region: found the text "west"; it must match'),
+    (
+        "sagemaker:\n  endpoints: {log: 'http://logs'}",
+        "config.yaml:2: sagemaker.endpoints.log: unknown field; did you mean logs?",
+    ),
+    (
+        "storage: {s3endpoint: 'http://minio'}",
+        "config.yaml:1: storage.s3endpoint: unknown field; did you mean s3Endpoint?",
+    ),
+    ("disruptions: {taint: []}", "config.yaml:1: disruptions.taint: unknown field; did you mean taints?"),
+    ("disruptions: {taints: [a b]}", 'config.yaml:1: disruptions.taints[0]: found the text "a b"; it must match'),
+    ("storage: {s3Endpoint: minio}", 'config.yaml:1: storage.s3Endpoint: found the text "minio"; it must match'),
+    (
+        "sagemaker: {endpoints: {s3: s3}}",
+        'config.yaml:1: sagemaker.endpoints.s3: found the text "s3"; it must match',
+    ),
+]
+
+
+def test_a_problem_names_its_field() -> None:
+    def check(text: str, problem: str) -> None:
+        with pytest.raises(InvalidResource) as refused:
+            read(text)
+        assert str(refused.value).startswith(problem)
+
+    check_rows(A_PROBLEM_NAMES_ITS_FIELD_ROWS, lambda row: check(*row))
 
 
 def test_every_problem_is_reported() -> None:

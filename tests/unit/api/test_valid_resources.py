@@ -12,6 +12,7 @@ from muster.api.validation.validate import is_job, validate
 from muster.api.yaml.load import load_documents
 from muster.api.yaml.serialise import serialise_resource as as_resource
 from muster.api.yaml.serialise import serialise_status, to_yaml
+from support.rows import check_rows
 from support.valid_jobs import make_job
 from unit.api.api_resources import full_resource, problems, resource, spec
 
@@ -50,48 +51,49 @@ def test_hyperparameters_survive_being_written_and_read(hyperparameters: dict[st
         assert isinstance(kept, str | bool) == isinstance(value, str | bool)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"env": None, "inputs": None, "metrics": None, "checkpoint": None, "network": None, "nodes": None},
-        {"launcher": {"torchrun": {"args": None}, "direct": None}},
-        {"nodes": 100, "procsPerNode": 128},
-        {"command": ["bash", "-c", "torchrun train.py"]},
-        {"command": ["torchrun", "train.py"], "launcher": {"perNode": {}}},
-        {"command": ["mpirun", "-np", "2", "./train"], "launcher": {"perNode": {}}},
-        {"env": [{"name": "HYDRA_LAUNCHER", "value": "ssh"}]},
-        {"env": [{"name": "OMPI_MCA_btl", "value": "self,tcp"}], "launcher": {"mpi": {}}},
-        {"command": ["/usr/bin/mpiexec", "-n", "4", "./train"], "launcher": {"mpi": {"implementation": "MPICH"}}},
-        {"command": ["mpirun", "-n", "1", "./a", ":", "-n", "3", "./b"], "launcher": {"mpi": {}}},
-        {"command": ["mpirun", "./train", "-n", "2"], "launcher": {"mpi": {}}},
-        {"command": ["mpirun", "--of-another-version", "-n", "2", "./train"], "launcher": {"mpi": {}}},
-        {"command": ["mpirun", "-n", "2", "./train"], "launcher": {"mpi": {}}, "procsPerNode": "Auto"},
-        {"command": ["mpirun", "--hostfile", "/code/hosts", "-np"], "launcher": {"mpi": {}}},
-        {"command": ["/opt/my tools/train", "a b"]},
-        {"command": ["python", "train.py", "-m", "torch.distributed.run"]},
-        {"command": ["python", "-m", "torch.distributed.run", "train.py"], "launcher": {"perNode": {}}},
-        {"launcher": {"mpi": {"args": ["--oversubscribe"]}}},
-        {"nodePool": {"instanceType": "Standard_ND96isr_H100_v5"}},
-        {"launcher": {"mpi": {"args": ["-x", "NCCL_DEBUG=INFO", "--mca", "pml", "ucx", "--bind-to", "none"]}}},
-        {"launcher": {"mpi": {"implementation": "IntelMPI", "args": ["-genv", "I_MPI_DEBUG", "5", "-map-by", "core"]}}},
-        {"launcher": {"torchrun": {"args": ["--tee", "3", "--role=worker", "--local-addr", "10.0.0.1"]}}},
-        {"metrics": [{"name": "loss", "regex": r"(?P<x>[0-9]+)\s*[+*]\)(?:a|b)c{2,3}"}]},
-        {"metrics": [{"name": "loss", "regex": r"[]+(]*([^]]+)\(.*"}]},
-        {"inputs": [{"name": "a.b-c", "volume": {"hostPath": {"path": "/"}}}]},
-        {"checkpoint": {}},
-        {"checkpoint": {"s3": "s3://data.example-1/a/b c/ä"}, "output": {"s3": "s3://data"}},
-        {"inputs": [{"name": "a", "s3": {"uri": "s3://data/a..b/", "distribution": "ShardedByS3Key"}}]},
-        {"source": {"inline": {"files": {"train.py": "", "lib/ä b.py": "x = 1\n"}}}},
-        {"source": {"configMap": {"name": "code.v1"}}},
-        {"source": {"git": {"url": "https://git.example:8443/a/b-c_d.git", "commit": "0a" * 20, "path": "a b/c.d"}}},
-        {"source": {"s3": {"uri": "s3://data/sourcedir.tar.gz"}}},
-        {"checkpoint": {"volume": {"hostPath": {"path": "/data/checkpoints"}}}},
-        {"env": [{"name": "SM_MODEL_DIR", "value": "/m"}, {"name": "RANKS"}, {"name": "NCCL_DEBUG", "value": "INFO"}]},
-    ],
-    ids=str,
-)
-def test_a_valid_spec_is_accepted(changes: dict[str, JSON]) -> None:
-    assert problems(resource(spec=spec(**changes))) == []
+A_VALID_SPEC_IS_ACCEPTED_ROWS: list[dict[str, JSON]] = [
+    {"env": None, "inputs": None, "metrics": None, "checkpoint": None, "network": None, "nodes": None},
+    {"launcher": {"torchrun": {"args": None}, "direct": None}},
+    {"nodes": 100, "procsPerNode": 128},
+    {"command": ["bash", "-c", "torchrun train.py"]},
+    {"command": ["torchrun", "train.py"], "launcher": {"perNode": {}}},
+    {"command": ["mpirun", "-np", "2", "./train"], "launcher": {"perNode": {}}},
+    {"env": [{"name": "HYDRA_LAUNCHER", "value": "ssh"}]},
+    {"env": [{"name": "OMPI_MCA_btl", "value": "self,tcp"}], "launcher": {"mpi": {}}},
+    {"command": ["/usr/bin/mpiexec", "-n", "4", "./train"], "launcher": {"mpi": {"implementation": "MPICH"}}},
+    {"command": ["mpirun", "-n", "1", "./a", ":", "-n", "3", "./b"], "launcher": {"mpi": {}}},
+    {"command": ["mpirun", "./train", "-n", "2"], "launcher": {"mpi": {}}},
+    {"command": ["mpirun", "--of-another-version", "-n", "2", "./train"], "launcher": {"mpi": {}}},
+    {"command": ["mpirun", "-n", "2", "./train"], "launcher": {"mpi": {}}, "procsPerNode": "Auto"},
+    {"command": ["mpirun", "--hostfile", "/code/hosts", "-np"], "launcher": {"mpi": {}}},
+    {"command": ["/opt/my tools/train", "a b"]},
+    {"command": ["python", "train.py", "-m", "torch.distributed.run"]},
+    {"command": ["python", "-m", "torch.distributed.run", "train.py"], "launcher": {"perNode": {}}},
+    {"launcher": {"mpi": {"args": ["--oversubscribe"]}}},
+    {"nodePool": {"instanceType": "Standard_ND96isr_H100_v5"}},
+    {"launcher": {"mpi": {"args": ["-x", "NCCL_DEBUG=INFO", "--mca", "pml", "ucx", "--bind-to", "none"]}}},
+    {"launcher": {"mpi": {"implementation": "IntelMPI", "args": ["-genv", "I_MPI_DEBUG", "5", "-map-by", "core"]}}},
+    {"launcher": {"torchrun": {"args": ["--tee", "3", "--role=worker", "--local-addr", "10.0.0.1"]}}},
+    {"metrics": [{"name": "loss", "regex": r"(?P<x>[0-9]+)\s*[+*]\)(?:a|b)c{2,3}"}]},
+    {"metrics": [{"name": "loss", "regex": r"[]+(]*([^]]+)\(.*"}]},
+    {"inputs": [{"name": "a.b-c", "volume": {"hostPath": {"path": "/"}}}]},
+    {"checkpoint": {}},
+    {"checkpoint": {"s3": "s3://data.example-1/a/b c/ä"}, "output": {"s3": "s3://data"}},
+    {"inputs": [{"name": "a", "s3": {"uri": "s3://data/a..b/", "distribution": "ShardedByS3Key"}}]},
+    {"source": {"inline": {"files": {"train.py": "", "lib/ä b.py": "x = 1\n"}}}},
+    {"source": {"configMap": {"name": "code.v1"}}},
+    {"source": {"git": {"url": "https://git.example:8443/a/b-c_d.git", "commit": "0a" * 20, "path": "a b/c.d"}}},
+    {"source": {"s3": {"uri": "s3://data/sourcedir.tar.gz"}}},
+    {"checkpoint": {"volume": {"hostPath": {"path": "/data/checkpoints"}}}},
+    {"env": [{"name": "SM_MODEL_DIR", "value": "/m"}, {"name": "RANKS"}, {"name": "NCCL_DEBUG", "value": "INFO"}]},
+]
+
+
+def test_a_valid_spec_is_accepted() -> None:
+    def check(changes: dict[str, JSON]) -> None:
+        assert problems(resource(spec=spec(**changes))) == []
+
+    check_rows(A_VALID_SPEC_IS_ACCEPTED_ROWS, check)
 
 
 def test_what_came_from_the_cluster_is_accepted() -> None:

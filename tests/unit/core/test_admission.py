@@ -37,12 +37,11 @@ def problem_texts(change: JobChange) -> list[str]:
     return [f"{problem.path}: {problem.message}" for problem in validate_change(change, allow_all)]
 
 
-@pytest.mark.parametrize("row", bad_resources(), ids=lambda row: f"{row.at} {row.says}"[:60])
-def test_a_new_job_is_refused_with_the_problems_of_validation(row: object) -> None:
-    new_resource = row.value  # type: ignore[attr-defined]
-    assert [
-        (problem.path, problem.message) for problem in validate_change(JobChange(new_resource, None), allow_all)
-    ] == problems(new_resource)
+def test_a_new_job_is_refused_with_the_problems_of_validation() -> None:
+    """test_bad_resources.py checks all rows of the table; admission passes on whatever validation reports."""
+    for row in bad_resources()[::20]:
+        new_problems = validate_change(JobChange(row.value, None), allow_all)
+        assert [(problem.path, problem.message) for problem in new_problems] == problems(row.value)
 
 
 def test_a_valid_job_is_accepted_unless_the_operators_configuration_refuses_it() -> None:

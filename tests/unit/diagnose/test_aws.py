@@ -26,6 +26,7 @@ from muster.objects.aws.errors import (
     Throttled,
     Unavailable,
 )
+from support.rows import check_rows
 
 HERE = AwsAccess("us-west-2")
 WHO = "arn:aws:sts::111122223333:assumed-role/muster/pod"
@@ -40,43 +41,45 @@ def answered(code: str, message: str = "", status: int = 400, operation: str = "
     )
 
 
-@pytest.mark.parametrize(
-    ("code", "message", "status", "error"),
-    [
-        ("ThrottlingException", "Rate exceeded", 400, Throttled),
-        ("SlowDown", "Please reduce your request rate.", 503, Throttled),
-        ("ExpiredTokenException", "The security token included in the request is expired", 400, ExpiredCredentials),
-        ("ExpiredToken", "The provided token has expired.", 400, ExpiredCredentials),
-        ("RequestExpired", "Request has expired.", 400, ExpiredCredentials),
-        ("UnrecognizedClientException", "The security token included in the request is invalid.", 400, NoCredentials),
-        ("InvalidClientTokenId", "The security token included in the request is invalid.", 403, NoCredentials),
-        ("SignatureDoesNotMatch", "The Canonical String should have been", 403, NoCredentials),
-        ("InvalidSignatureException", "Signature expired", 400, NoCredentials),
-        (
-            "AccessDeniedException",
-            f"User: {WHO} is not authorized to perform: a:B on resource: {JOB}",
-            400,
-            AccessDenied,
-        ),
-        ("AccessDenied", "Access Denied", 403, AccessDenied),
-        ("403", "Forbidden", 403, AccessDenied),
-        ("ResourceLimitExceeded", "The account-level service limit ... is 0 Instances", 400, NoCapacity),
-        ("InsufficientCapacityException", "No capacity", 400, NoCapacity),
-        ("ResourceInUse", "Training job names must be unique", 400, AlreadyExists),
-        ("ResourceNotFound", "", 400, NotFound),
-        ("ValidationException", "Requested resource not found.", 400, NotFound),
-        ("NoSuchBucket", "The specified bucket does not exist", 404, NotFound),
-        ("404", "Not Found", 404, NotFound),
-        ("InternalFailure", "", 500, Unavailable),
-        ("ServiceUnavailable", "", 503, Unavailable),
-        ("503", "Service Unavailable", 503, Unavailable),
-        ("ValidationException", "No S3 objects found", 400, Invalid),
-        ("SomethingNew", "of which muster knows nothing", 400, Invalid),
-    ],
-)
-def test_answers_mean(code: str, message: str, status: int, error: type[AwsError]) -> None:
-    result = translate_error(answered(code, message, status), "sagemaker", "CreateTrainingJob", HERE)
-    assert type(result) is error
+ANSWERS_MEAN_ROWS: list[tuple[str, str, int, type[AwsError]]] = [
+    ("ThrottlingException", "Rate exceeded", 400, Throttled),
+    ("SlowDown", "Please reduce your request rate.", 503, Throttled),
+    ("ExpiredTokenException", "The security token included in the request is expired", 400, ExpiredCredentials),
+    ("ExpiredToken", "The provided token has expired.", 400, ExpiredCredentials),
+    ("RequestExpired", "Request has expired.", 400, ExpiredCredentials),
+    ("UnrecognizedClientException", "The security token included in the request is invalid.", 400, NoCredentials),
+    ("InvalidClientTokenId", "The security token included in the request is invalid.", 403, NoCredentials),
+    ("SignatureDoesNotMatch", "The Canonical String should have been", 403, NoCredentials),
+    ("InvalidSignatureException", "Signature expired", 400, NoCredentials),
+    (
+        "AccessDeniedException",
+        f"User: {WHO} is not authorized to perform: a:B on resource: {JOB}",
+        400,
+        AccessDenied,
+    ),
+    ("AccessDenied", "Access Denied", 403, AccessDenied),
+    ("403", "Forbidden", 403, AccessDenied),
+    ("ResourceLimitExceeded", "The account-level service limit ... is 0 Instances", 400, NoCapacity),
+    ("InsufficientCapacityException", "No capacity", 400, NoCapacity),
+    ("ResourceInUse", "Training job names must be unique", 400, AlreadyExists),
+    ("ResourceNotFound", "", 400, NotFound),
+    ("ValidationException", "Requested resource not found.", 400, NotFound),
+    ("NoSuchBucket", "The specified bucket does not exist", 404, NotFound),
+    ("404", "Not Found", 404, NotFound),
+    ("InternalFailure", "", 500, Unavailable),
+    ("ServiceUnavailable", "", 503, Unavailable),
+    ("503", "Service Unavailable", 503, Unavailable),
+    ("ValidationException", "No S3 objects found", 400, Invalid),
+    ("SomethingNew", "of which muster knows nothing", 400, Invalid),
+]
+
+
+def test_answers_mean() -> None:
+    def check(code: str, message: str, status: int, error: type[AwsError]) -> None:
+        result = translate_error(answered(code, message, status), "sagemaker", "CreateTrainingJob", HERE)
+        assert type(result) is error
+
+    check_rows(ANSWERS_MEAN_ROWS, lambda row: check(*row))
 
 
 @pytest.mark.parametrize(

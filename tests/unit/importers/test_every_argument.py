@@ -3,13 +3,12 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from muster.api.document import JSON
 from muster.importers.sagemaker.jobs import ImportResult, SourceOptions, import_jobs
 from muster.importers.sagemaker.standin.muster_standin import estimators, trainer
 from muster.importers.sagemaker.translate.recording import EstimatorFit, Recording, TrainerRun, parse_record
 from muster.importers.sagemaker.translate.translation import AccountOptions
+from support.rows import check_rows
 
 ROLE = "arn:aws:iam::111122223333:role/R"
 
@@ -186,18 +185,22 @@ def test_the_runs_of_these_tests_are_right() -> None:
     assert of_trainer().problems == ()
 
 
-@pytest.mark.parametrize(("kind", "name"), PAIRS)
-def test_no_argument_of_an_estimator_is_lost(kind: str, name: str) -> None:
-    beside = WITH.get(name, {})
-    without = of_estimator(kind, **beside)
-    value = of_estimator(kind, **beside, **{name: GIVEN[name]})
-    assert value != without
+def test_no_argument_of_an_estimator_is_lost() -> None:
+    def check(kind: str, name: str) -> None:
+        beside = WITH.get(name, {})
+        without = of_estimator(kind, **beside)
+        value = of_estimator(kind, **beside, **{name: GIVEN[name]})
+        assert value != without
+
+    check_rows(PAIRS, lambda row: check(*row))
 
 
-@pytest.mark.parametrize("name", sorted({*trainer.PARAMETERS, *TRAINER} - NOT_OF_THE_JOB))
-def test_no_argument_of_a_trainer_is_lost(name: str) -> None:
-    value = of_trainer(**{name: TRAINER[name]})
-    assert value != of_trainer()
+def test_no_argument_of_a_trainer_is_lost() -> None:
+    def check_row(name: str) -> None:
+        value = of_trainer(**{name: TRAINER[name]})
+        assert value != of_trainer()
+
+    check_rows(sorted({*trainer.PARAMETERS, *TRAINER} - NOT_OF_THE_JOB), check_row)
 
 
 def test_an_unknown_argument_is_an_error() -> None:

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from muster_dev.file_checks import list_files
 from muster_dev.paths import ROOT
+from support.rows import check_rows
 
 FILES = tuple(list_files())
 PATHS = tuple(f"/{file.relative_to(ROOT).as_posix()}" for file in FILES)
@@ -52,18 +51,20 @@ def find_files(path: str, part: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_module_is_where_a_page_says(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    found = [
-        (path, find_files(path, part))
-        for part in list_parts(text)
-        for path in MODULE.findall(part)
-        # A page may have the file's content for the reader.
-        if path not in NOT_OF_THE_TREE and f"# {path}\n" not in text
-    ]
-    # With several files the page needs a longer path, or the folder in the same sentence.
-    assert [(path, files) for path, files in found if len(files) != 1] == []
+def test_a_module_is_where_a_page_says() -> None:
+    def check(page: Path) -> None:
+        text = page.read_text(encoding="utf-8")
+        found = [
+            (path, find_files(path, part))
+            for part in list_parts(text)
+            for path in MODULE.findall(part)
+            # A page may have the file's content for the reader.
+            if path not in NOT_OF_THE_TREE and f"# {path}\n" not in text
+        ]
+        # With several files the page needs a longer path, or the folder in the same sentence.
+        assert [(path, files) for path, files in found if len(files) != 1] == []
+
+    check_rows(PAGES, check)
 
 
 def test_a_page_that_a_file_names_is_there() -> None:
@@ -72,20 +73,22 @@ def test_a_page_that_a_file_names_is_there() -> None:
     assert [page for page in sorted(named_pages) if not (ROOT / page).is_file()] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_function_class_or_constant_is_where_a_page_says(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    named = [(name, find_files(path, part)) for part in list_parts(text) for name, path in DEFINITION.findall(part)]
-    absent = [
-        (name, files)
-        for name, files in named
-        if not re.search(
-            rf"^(?:    )?(?:(?:async )?def|class) {name}\b|^{name}\b.* = ",
-            "".join((ROOT / file[1:]).read_text(encoding="utf-8") for file in files),
-            re.MULTILINE,
-        )
-    ]
-    assert absent == []
+def test_a_function_class_or_constant_is_where_a_page_says() -> None:
+    def check_row(page: Path) -> None:
+        text = page.read_text(encoding="utf-8")
+        named = [(name, find_files(path, part)) for part in list_parts(text) for name, path in DEFINITION.findall(part)]
+        absent = [
+            (name, files)
+            for name, files in named
+            if not re.search(
+                rf"^(?:    )?(?:(?:async )?def|class) {name}\b|^{name}\b.* = ",
+                "".join((ROOT / file[1:]).read_text(encoding="utf-8") for file in files),
+                re.MULTILINE,
+            )
+        ]
+        assert absent == []
+
+    check_rows(PAGES, check_row)
 
 
 def test_the_page_about_the_operators_modules_has_each_of_them_once() -> None:

@@ -13,6 +13,7 @@ import yaml
 from muster.collector.server.refusal import RefusalReason
 from muster.controller.metrics.definitions import METRICS, MetricKind
 from muster_dev.paths import ROOT
+from support.rows import check_rows
 
 PAGE = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
 RULES_FILE = ROOT / "charts" / "muster" / "alerts" / "muster.yaml"
@@ -50,12 +51,17 @@ def test_names_follow_the_conventions(metric: Any) -> None:
     assert not {"job", "rank", "node", "pod"} & set(metric.labels)
 
 
-@pytest.mark.parametrize("query", [*QUERIES, *(rule["expr"] for rule in RULES)])
-def test_a_query_names_metrics_and_labels_that_exist(query: str) -> None:
-    assert set(re.findall(r"\bmuster_\w+", query)) <= SERIES
-    groups = (*re.findall(r"(?:by|on) \(([^)]*)\)", query), *re.findall(r"\{([^}]*)\}", query))
-    named = {name for group in groups for name in re.findall(r"(?:^|,)\s*(\w+)", group)}
-    assert named <= LABELS
+A_QUERY_NAMES_METRICS_AND_LABELS_ROWS: list[str] = [*QUERIES, *(rule["expr"] for rule in RULES)]
+
+
+def test_a_query_names_metrics_and_labels_that_exist() -> None:
+    def check_row(query: str) -> None:
+        assert set(re.findall(r"\bmuster_\w+", query)) <= SERIES
+        groups = (*re.findall(r"(?:by|on) \(([^)]*)\)", query), *re.findall(r"\{([^}]*)\}", query))
+        named = {name for group in groups for name in re.findall(r"(?:^|,)\s*(\w+)", group)}
+        assert named <= LABELS
+
+    check_rows(A_QUERY_NAMES_METRICS_AND_LABELS_ROWS, check_row)
 
 
 def test_each_alert_names_its_section_of_the_runbook() -> None:

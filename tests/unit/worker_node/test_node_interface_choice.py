@@ -13,6 +13,7 @@ from muster_worker.network.interface_choice import (
     choose_interface,
     find_choice_by_address,
 )
+from support.rows import check_rows
 
 LO = Interface("lo", ("127.0.0.1/8", "::1/128"), loopback=True)
 ETH0 = Interface("eth0", ("10.0.0.5/16",), speed_mbps=10_000)
@@ -30,48 +31,50 @@ LINK_LOCAL = Interface("nvs0", ("169.254.4.1/16",), speed_mbps=900_000)
 MULTUS = Interface("net1", ("10.79.0.5/16",), speed_mbps=25_000)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "interfaces", "routed", "name"),
-    [
-        ("Auto", (LO, ETH0, DOCKER), "eth0", "eth0"),
-        ("Auto", (LO, ETH0), "lo", "lo"),
-        ("Auto", (LO, ETH0, ETH1), "eth0", "eth1"),  # the same network, faster
-        ("Auto", (ETH0, ETH1, EFA), "eth0", "ens1"),  # the same network, EFA
-        ("Auto", (ETH0, OTHER), "eth0", "eth0"),  # a better card, which is used once all nodes have it
-        ("Auto", (LO, DOCKER, ETH0), None, "eth0"),
-        ("Auto", (LO, DOWN, BARE, ETH0), None, "eth0"),
-        ("Auto", (DOCKER, ETH0), "docker0", "eth0"),
-        ("Auto", (LO, LINK_LOCAL, ETH0), None, "eth0"),
-        ("Auto", (LO, ETH0, MULTUS), "eth0", "eth0"),
-        ("eth1", (ETH0, ETH1), "eth0", "eth1"),
-        ("eth1", (ETH10, ETH1), "eth0", "eth1"),  # a name is no prefix
-        ("eth7,eth0", (ETH0, ETH1), None, "eth0"),
-        ("eth3,eth0", (DOWN, ETH0), None, "eth0"),
-        ("lo", (LO, ETH0), "eth0", "lo"),
-        ("docker0", (DOCKER, ETH0), "eth0", "docker0"),
-        ("eth*", (LO, ETH0, ETH1, ETH10), "eth0", "eth1"),  # the best of them
-        ("eth1*", (ETH0, ETH10, ETH1), "eth0", "eth1"),
-        ("ens*,eth*", (ETH0, ETH1), "eth0", "eth1"),
-        ("ens*,eth*", (ETH1, EFA), "eth1", "ens1"),
-        ("net*", (ETH0, MULTUS), "eth0", "net1"),
-        ("l*,eth0", (LO, ETH0), "eth0", "eth0"),  # only its own name selects the loopback
-        ("^eth1,lo", (LO, ETH0, ETH1), "eth0", "eth0"),
-        ("^eth1", (ETH0, ETH1, ETH10), "eth0", "eth0"),  # prefixes follow ^, as for NCCL
-        ("^eth1*", (ETH0, ETH1, ETH10), "eth0", "eth0"),
-        ("^lo", (LO, ETH0), "lo", "eth0"),
-        ("^eth0", (ETH0, OTHER), "eth0", "eth2"),
-        ("192.168.0.0/16", (ETH0, OTHER), "eth0", "eth2"),
-        ("10.0.0.0/8", (LO, ETH0, ETH1), "eth0", "eth1"),  # the best of them
-        ("127.0.0.0/8", (LO, ETH0), "eth0", "lo"),
-        ("0.0.0.0/0", (LO, ETH0), "lo", "eth0"),
-        ("2001:db8::/32", (ETH0, SIX), "eth0", "six0"),
-        ("::/0", (ETH0, LO, SIX), "eth0", "six0"),
-    ],
-)
-def test_choice(wanted: str, interfaces: tuple[Interface, ...], routed: str | None, name: str) -> None:
-    choice = choose_interface(wanted, interfaces, routed)
-    assert isinstance(choice, InterfaceChoice)
-    assert choice.name == name
+CHOICE_ROWS: list[tuple[str, tuple[Interface, ...], str | None, str]] = [
+    ("Auto", (LO, ETH0, DOCKER), "eth0", "eth0"),
+    ("Auto", (LO, ETH0), "lo", "lo"),
+    ("Auto", (LO, ETH0, ETH1), "eth0", "eth1"),  # the same network, faster
+    ("Auto", (ETH0, ETH1, EFA), "eth0", "ens1"),  # the same network, EFA
+    ("Auto", (ETH0, OTHER), "eth0", "eth0"),  # a better card, which is used once all nodes have it
+    ("Auto", (LO, DOCKER, ETH0), None, "eth0"),
+    ("Auto", (LO, DOWN, BARE, ETH0), None, "eth0"),
+    ("Auto", (DOCKER, ETH0), "docker0", "eth0"),
+    ("Auto", (LO, LINK_LOCAL, ETH0), None, "eth0"),
+    ("Auto", (LO, ETH0, MULTUS), "eth0", "eth0"),
+    ("eth1", (ETH0, ETH1), "eth0", "eth1"),
+    ("eth1", (ETH10, ETH1), "eth0", "eth1"),  # a name is no prefix
+    ("eth7,eth0", (ETH0, ETH1), None, "eth0"),
+    ("eth3,eth0", (DOWN, ETH0), None, "eth0"),
+    ("lo", (LO, ETH0), "eth0", "lo"),
+    ("docker0", (DOCKER, ETH0), "eth0", "docker0"),
+    ("eth*", (LO, ETH0, ETH1, ETH10), "eth0", "eth1"),  # the best of them
+    ("eth1*", (ETH0, ETH10, ETH1), "eth0", "eth1"),
+    ("ens*,eth*", (ETH0, ETH1), "eth0", "eth1"),
+    ("ens*,eth*", (ETH1, EFA), "eth1", "ens1"),
+    ("net*", (ETH0, MULTUS), "eth0", "net1"),
+    ("l*,eth0", (LO, ETH0), "eth0", "eth0"),  # only its own name selects the loopback
+    ("^eth1,lo", (LO, ETH0, ETH1), "eth0", "eth0"),
+    ("^eth1", (ETH0, ETH1, ETH10), "eth0", "eth0"),  # prefixes follow ^, as for NCCL
+    ("^eth1*", (ETH0, ETH1, ETH10), "eth0", "eth0"),
+    ("^lo", (LO, ETH0), "lo", "eth0"),
+    ("^eth0", (ETH0, OTHER), "eth0", "eth2"),
+    ("192.168.0.0/16", (ETH0, OTHER), "eth0", "eth2"),
+    ("10.0.0.0/8", (LO, ETH0, ETH1), "eth0", "eth1"),  # the best of them
+    ("127.0.0.0/8", (LO, ETH0), "eth0", "lo"),
+    ("0.0.0.0/0", (LO, ETH0), "lo", "eth0"),
+    ("2001:db8::/32", (ETH0, SIX), "eth0", "six0"),
+    ("::/0", (ETH0, LO, SIX), "eth0", "six0"),
+]
+
+
+def test_choice() -> None:
+    def check(wanted: str, interfaces: tuple[Interface, ...], routed: str | None, name: str) -> None:
+        choice = choose_interface(wanted, interfaces, routed)
+        assert isinstance(choice, InterfaceChoice)
+        assert choice.name == name
+
+    check_rows(CHOICE_ROWS, lambda row: check(*row))
 
 
 @pytest.mark.parametrize(

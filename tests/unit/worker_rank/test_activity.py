@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from muster_worker.contract.schema import MAX_ACTIVITY_CHARS
 from muster_worker.rank_group import activity
+from support.rows import check_rows
 
 TORCH = "/opt/venv/lib/python3.11/site-packages/torch"
 ALL_REDUCE = f"""\
@@ -46,42 +47,44 @@ def _stack(*frames: str) -> str:
 C10D = "torch/distributed/distributed_c10d.py"
 
 
-@pytest.mark.parametrize(
-    ("dump", "expected"),
-    [
-        (ALL_REDUCE, "all_reduce"),
-        (BACKWARD, "backward"),
-        (IN_USER_CODE, "train.py:8 in late"),
-        (OTHER_THREAD + ALL_REDUCE, "all_reduce"),
-        (OTHER_THREAD + ALL_REDUCE.replace("Current thread", "Thread"), "all_reduce"),
-        (ALL_REDUCE.replace("cb80 (", "cb80 [MainThread] ("), "all_reduce"),
-        (_stack(f"{C10D}:barrier", f"{C10D}:init_process_group", "/app/t.py:main"), "init_process_group"),
-        (_stack(f"{C10D}:all_gather", f"{C10D}:all_gather_object", "/app/t.py:main"), "all_gather_object"),
-        (_stack(f"{C10D}:recv", "/app/t.py:main", "torch/autograd/graph.py:_engine_run_backward"), "recv"),
-        (
-            _stack("torch/distributed/rendezvous.py:_create_c10d_store", "/app/t.py:main"),
-            "init_process_group",
-        ),
-        (_stack(f"{C10D}:_verify", "torch/nn/parallel/distributed.py:__init__"), "setting up DistributedDataParallel"),
-        (_stack("torch/distributed/_functional_collectives.py:wait_tensor", "/app/t.py:f"), "a collective"),
-        (_stack("torch/optim/adamw.py:step", "/app/t.py:f"), "optimizer step"),
-        (_stack("/app/t.py:closure", "torch/optim/lbfgs.py:step", "/app/t.py:f"), "optimizer step"),
-        (_stack("/app/data.py:__getitem__", "torch/utils/data/dataloader.py:__next__"), "loading data"),
-        (_stack("torch/serialization.py:_save", "torch/serialization.py:save", "/app/t.py:f"), "saving a checkpoint"),
-        (_stack("torch/serialization.py:load", "/app/t.py:f"), "loading a checkpoint"),
-        (_stack("torch/cuda/__init__.py:synchronize", "/app/t.py:f"), "waiting for the GPU"),
-        (_stack("<frozen importlib._bootstrap>:_load", "/app/t.py:<module>"), "importing modules"),
-        (_stack("/usr/lib/python3.11/socket.py:recv", "/app/my net.py:fetch"), "my net.py:5 in fetch"),
-        (_stack("/usr/lib/python3.11/runpy.py:run"), None),
-        (_stack("/app/t.py:" + "f" * 300), ("t.py:5 in " + "f" * 300)[:120]),
-        (ALL_REDUCE + "...\n", None),
-        (OTHER_THREAD, "prefetch.py:3 in run"),
-        ("", None),
-        ("junk", None),
-    ],
-)
-def test_what_a_dump_says(dump: str, expected: str | None) -> None:
-    assert activity.describe_dump(dump) == expected
+WHAT_A_DUMP_SAYS_ROWS: list[tuple[str, str | None]] = [
+    (ALL_REDUCE, "all_reduce"),
+    (BACKWARD, "backward"),
+    (IN_USER_CODE, "train.py:8 in late"),
+    (OTHER_THREAD + ALL_REDUCE, "all_reduce"),
+    (OTHER_THREAD + ALL_REDUCE.replace("Current thread", "Thread"), "all_reduce"),
+    (ALL_REDUCE.replace("cb80 (", "cb80 [MainThread] ("), "all_reduce"),
+    (_stack(f"{C10D}:barrier", f"{C10D}:init_process_group", "/app/t.py:main"), "init_process_group"),
+    (_stack(f"{C10D}:all_gather", f"{C10D}:all_gather_object", "/app/t.py:main"), "all_gather_object"),
+    (_stack(f"{C10D}:recv", "/app/t.py:main", "torch/autograd/graph.py:_engine_run_backward"), "recv"),
+    (
+        _stack("torch/distributed/rendezvous.py:_create_c10d_store", "/app/t.py:main"),
+        "init_process_group",
+    ),
+    (_stack(f"{C10D}:_verify", "torch/nn/parallel/distributed.py:__init__"), "setting up DistributedDataParallel"),
+    (_stack("torch/distributed/_functional_collectives.py:wait_tensor", "/app/t.py:f"), "a collective"),
+    (_stack("torch/optim/adamw.py:step", "/app/t.py:f"), "optimizer step"),
+    (_stack("/app/t.py:closure", "torch/optim/lbfgs.py:step", "/app/t.py:f"), "optimizer step"),
+    (_stack("/app/data.py:__getitem__", "torch/utils/data/dataloader.py:__next__"), "loading data"),
+    (_stack("torch/serialization.py:_save", "torch/serialization.py:save", "/app/t.py:f"), "saving a checkpoint"),
+    (_stack("torch/serialization.py:load", "/app/t.py:f"), "loading a checkpoint"),
+    (_stack("torch/cuda/__init__.py:synchronize", "/app/t.py:f"), "waiting for the GPU"),
+    (_stack("<frozen importlib._bootstrap>:_load", "/app/t.py:<module>"), "importing modules"),
+    (_stack("/usr/lib/python3.11/socket.py:recv", "/app/my net.py:fetch"), "my net.py:5 in fetch"),
+    (_stack("/usr/lib/python3.11/runpy.py:run"), None),
+    (_stack("/app/t.py:" + "f" * 300), ("t.py:5 in " + "f" * 300)[:120]),
+    (ALL_REDUCE + "...\n", None),
+    (OTHER_THREAD, "prefetch.py:3 in run"),
+    ("", None),
+    ("junk", None),
+]
+
+
+def test_what_a_dump_says() -> None:
+    def check(dump: str, expected: str | None) -> None:
+        assert activity.describe_dump(dump) == expected
+
+    check_rows(WHAT_A_DUMP_SAYS_ROWS, lambda row: check(*row))
 
 
 TRACEBACK = f"""\

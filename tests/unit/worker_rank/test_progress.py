@@ -10,37 +10,40 @@ from muster_worker.rank import progress_file, user_report
 from muster_worker.rank.optimizer_steps import StepCounter
 from muster_worker.rank_group import progress
 from muster_worker.rank_group.progress import NoStepReason, Progress, find_no_step_reason
+from support.rows import check_rows
 
 CLAIMED = Progress(pid=7)
 
 
-@pytest.mark.parametrize(
-    ("seen", "command", "expected"),
-    [
-        (Progress(), ["sh", "train.sh"], NoStepReason.NOT_PYTHON),
-        (Progress(), ["/opt/bin/train"], NoStepReason.NOT_PYTHON),
-        (Progress(), [], NoStepReason.NOT_PYTHON),
-        (Progress(), ["python", "train.py"], NoStepReason.NOT_HOOKED),
-        (Progress(), ["python", "train.py", "-I"], NoStepReason.NOT_HOOKED),
-        (Progress(), ["python", "-c", "pass", "-S"], NoStepReason.NOT_HOOKED),
-        (Progress(), ["python", "-m", "train", "-E"], NoStepReason.NOT_HOOKED),
-        (Progress(), ["python", "-uc-S"], NoStepReason.NOT_HOOKED),
-        (Progress(), ["python", "-X", "-S", "train.py"], NoStepReason.NOT_HOOKED),
-        (Progress(), ["python", "-WI", "train.py"], NoStepReason.NOT_HOOKED),
-        (Progress(), ["python", "-", "-I"], NoStepReason.NOT_HOOKED),
-        (Progress(), ["python", "--check-hash-based-pycs", "always"], NoStepReason.NOT_HOOKED),
-        (Progress(), ["python3.11", "-S", "train.py"], NoStepReason.PYTHON_ISOLATED),
-        (Progress(), ["/usr/bin/python3", "-u", "-I", "train.py"], NoStepReason.PYTHON_ISOLATED),
-        (Progress(), ["python", "-uE", "train.py"], NoStepReason.PYTHON_ISOLATED),
-        (Progress(), ["python", "-X", "dev", "-I", "train.py"], NoStepReason.PYTHON_ISOLATED),
-        (CLAIMED, ["python", "train.py"], NoStepReason.NO_TORCH),
-        (Progress(pid=7, flags=1), ["python", "train.py"], NoStepReason.TORCH_TOO_OLD),
-        (Progress(pid=7, flags=3), ["python", "train.py"], None),
-        (Progress(pid=7, reported_step=0), ["python", "train.py"], None),
-    ],
-)
-def test_why_there_is_no_step(seen: Progress, command: list[str], expected: str | None) -> None:
-    assert find_no_step_reason(seen, command) == expected
+WHY_THERE_IS_NO_STEP_ROWS: list[tuple[Progress, list[str], str | None]] = [
+    (Progress(), ["sh", "train.sh"], NoStepReason.NOT_PYTHON),
+    (Progress(), ["/opt/bin/train"], NoStepReason.NOT_PYTHON),
+    (Progress(), [], NoStepReason.NOT_PYTHON),
+    (Progress(), ["python", "train.py"], NoStepReason.NOT_HOOKED),
+    (Progress(), ["python", "train.py", "-I"], NoStepReason.NOT_HOOKED),
+    (Progress(), ["python", "-c", "pass", "-S"], NoStepReason.NOT_HOOKED),
+    (Progress(), ["python", "-m", "train", "-E"], NoStepReason.NOT_HOOKED),
+    (Progress(), ["python", "-uc-S"], NoStepReason.NOT_HOOKED),
+    (Progress(), ["python", "-X", "-S", "train.py"], NoStepReason.NOT_HOOKED),
+    (Progress(), ["python", "-WI", "train.py"], NoStepReason.NOT_HOOKED),
+    (Progress(), ["python", "-", "-I"], NoStepReason.NOT_HOOKED),
+    (Progress(), ["python", "--check-hash-based-pycs", "always"], NoStepReason.NOT_HOOKED),
+    (Progress(), ["python3.11", "-S", "train.py"], NoStepReason.PYTHON_ISOLATED),
+    (Progress(), ["/usr/bin/python3", "-u", "-I", "train.py"], NoStepReason.PYTHON_ISOLATED),
+    (Progress(), ["python", "-uE", "train.py"], NoStepReason.PYTHON_ISOLATED),
+    (Progress(), ["python", "-X", "dev", "-I", "train.py"], NoStepReason.PYTHON_ISOLATED),
+    (CLAIMED, ["python", "train.py"], NoStepReason.NO_TORCH),
+    (Progress(pid=7, flags=1), ["python", "train.py"], NoStepReason.TORCH_TOO_OLD),
+    (Progress(pid=7, flags=3), ["python", "train.py"], None),
+    (Progress(pid=7, reported_step=0), ["python", "train.py"], None),
+]
+
+
+def test_why_there_is_no_step() -> None:
+    def check_row(seen: Progress, command: list[str], expected: str | None) -> None:
+        assert find_no_step_reason(seen, command) == expected
+
+    check_rows(WHY_THERE_IS_NO_STEP_ROWS, lambda row: check_row(*row))
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from muster.core.membership.members import set_node_count
 from muster.core.outcome import Verdict
 from muster.core.restarts import RESIZED
 from muster.core.status.events import list_past_events
+from support.rows import check_rows
 from support.searches import choose_example_count
 from unit.core.builders import START, facts, missing_node, ready_node
 from unit.core.membership.test_spares import (
@@ -48,70 +49,75 @@ EARLY, LATE = 1_763_697_906.0, 1_763_699_000.0
 ELASTIC = Elastic(min_nodes=1, max_nodes=4, resize_after_seconds=60, grow_after_seconds=300)
 
 
-@pytest.mark.parametrize(
-    ("previous", "last_members", "spec_nodes", "nodes", "now", "expected"),
-    [
-        (FIRST, None, 3, (missing_node(0), missing_node(1), missing_node(2), missing_node(3)), LATE, (0, 1, 2)),
-        # The first start and the start after a suspension wait for all nodes.
-        (FIRST, (0, 1), 3, (ready_node(0), ready_node(1), pending_node(2), missing_node(3)), LATE, (0, 1, 2)),
-        (RESUMED, (0, 2), 3, (ready_node(0), pending_node(1), ready_node(2), missing_node(3)), LATE, (0, 2, 1)),
-        # A restart waits for a node for some time, and then continues without it.
-        (RESTARTING, (0, 1, 2), 3, (ready_node(0), missing_node(1), ready_node(2), missing_node(3)), EARLY, (0, 1, 2)),
-        (RESTARTING, (0, 1, 2), 3, (ready_node(0), missing_node(1), ready_node(2), missing_node(3)), LATE, (0, 2)),
-        (RESTARTING, (0, 1, 2), 3, (missing_node(0), ready_node(1), ready_node(2), missing_node(3)), LATE, (1, 2)),
-        (
-            RESTARTING,
-            (0, 1, 2),
-            3,
-            (ready_node(0), node_with_problem(1), terminating_node(2), missing_node(3)),
-            LATE,
-            (0,),
-        ),
-        (
-            RESTARTING,
-            (0, 1, 2),
-            3,
-            (exited_node(0), pending_node(1), scheduled_node(2), missing_node(3)),
-            LATE,
-            (0, 1, 2),
-        ),
-        # It doesn't wait again for a node that was missing before.
-        (RESTARTING, (0, 2), 3, (ready_node(0), pending_node(1), ready_node(2), missing_node(3)), EARLY, (0, 2)),
-        (RESTARTING, (0, 2), 3, (ready_node(0), ready_node(1), ready_node(2), missing_node(3)), EARLY, (0, 2, 1)),
-        (RESTARTING, (0, 2), 3, (ready_node(0), pending_node(1), ready_node(2), ready_node(3)), EARLY, (0, 2, 3)),
-        # spec.nodes was lowered.
-        (RESTARTING, (0, 1, 2), 2, (ready_node(0), ready_node(1), ready_node(2), missing_node(3)), EARLY, (0, 1)),
-        (RESTARTING, (0, 2, 1), 2, (ready_node(0), ready_node(1), ready_node(2), missing_node(3)), EARLY, (0, 2)),
-        (RESTARTING, (0, 1, 2), 2, (ready_node(0), missing_node(1), ready_node(2), missing_node(3)), EARLY, (0, 2)),
-        (RESTARTING, (0, 1, 2), 1, (missing_node(0), missing_node(1), ready_node(2), missing_node(3)), EARLY, (2,)),
-        # spec.nodes was raised.
-        (RESTARTING, (0, 1), 4, (ready_node(0), ready_node(1), ready_node(2), ready_node(3)), EARLY, (0, 1, 2, 3)),
-        # Ranks of the last attempt may run.
-        (RESTARTING, (0, 1), 2, (unreachable_node(0), unreachable_node(1), ready_node(2), ready_node(3)), LATE, (0, 1)),
-        (RESTARTING, (0, 1), 3, (unreachable_node(0), unreachable_node(1), ready_node(2), ready_node(3)), LATE, (0, 1)),
-        (RESTARTING, (0,), 2, (unreachable_node(0), ready_node(1), ready_node(2), ready_node(3)), LATE, (0,)),
-        (
-            RESTARTING,
-            (0, 1, 2),
-            3,
-            (unreachable_node(0), unreachable_node(1), ready_node(2), missing_node(3)),
-            LATE,
-            (2,),
-        ),
-        (RESTARTING, (0, 1), 1, (silent_node(0), ready_node(1), ready_node(2), ready_node(3)), LATE, (0, 1)),
-    ],
-)
-def test_choose_elastic_members(
-    previous: Status,
-    last_members: tuple[int, ...] | None,
-    spec_nodes: int,
-    nodes: tuple[NodeFacts, ...],
-    now: float,
-    expected: tuple[int, ...],
-) -> None:
-    assert (
-        choose_elastic_members(previous, last_members, size_with_reports(ELASTIC, spec_nodes, nodes, now)) == expected
-    )
+CHOOSE_ELASTIC_MEMBERS_ROWS: list[
+    tuple[Status, tuple[int, ...] | None, int, tuple[NodeFacts, ...], float, tuple[int, ...]]
+] = [
+    (FIRST, None, 3, (missing_node(0), missing_node(1), missing_node(2), missing_node(3)), LATE, (0, 1, 2)),
+    # The first start and the start after a suspension wait for all nodes.
+    (FIRST, (0, 1), 3, (ready_node(0), ready_node(1), pending_node(2), missing_node(3)), LATE, (0, 1, 2)),
+    (RESUMED, (0, 2), 3, (ready_node(0), pending_node(1), ready_node(2), missing_node(3)), LATE, (0, 2, 1)),
+    # A restart waits for a node for some time, and then continues without it.
+    (RESTARTING, (0, 1, 2), 3, (ready_node(0), missing_node(1), ready_node(2), missing_node(3)), EARLY, (0, 1, 2)),
+    (RESTARTING, (0, 1, 2), 3, (ready_node(0), missing_node(1), ready_node(2), missing_node(3)), LATE, (0, 2)),
+    (RESTARTING, (0, 1, 2), 3, (missing_node(0), ready_node(1), ready_node(2), missing_node(3)), LATE, (1, 2)),
+    (
+        RESTARTING,
+        (0, 1, 2),
+        3,
+        (ready_node(0), node_with_problem(1), terminating_node(2), missing_node(3)),
+        LATE,
+        (0,),
+    ),
+    (
+        RESTARTING,
+        (0, 1, 2),
+        3,
+        (exited_node(0), pending_node(1), scheduled_node(2), missing_node(3)),
+        LATE,
+        (0, 1, 2),
+    ),
+    # It doesn't wait again for a node that was missing before.
+    (RESTARTING, (0, 2), 3, (ready_node(0), pending_node(1), ready_node(2), missing_node(3)), EARLY, (0, 2)),
+    (RESTARTING, (0, 2), 3, (ready_node(0), ready_node(1), ready_node(2), missing_node(3)), EARLY, (0, 2, 1)),
+    (RESTARTING, (0, 2), 3, (ready_node(0), pending_node(1), ready_node(2), ready_node(3)), EARLY, (0, 2, 3)),
+    # spec.nodes was lowered.
+    (RESTARTING, (0, 1, 2), 2, (ready_node(0), ready_node(1), ready_node(2), missing_node(3)), EARLY, (0, 1)),
+    (RESTARTING, (0, 2, 1), 2, (ready_node(0), ready_node(1), ready_node(2), missing_node(3)), EARLY, (0, 2)),
+    (RESTARTING, (0, 1, 2), 2, (ready_node(0), missing_node(1), ready_node(2), missing_node(3)), EARLY, (0, 2)),
+    (RESTARTING, (0, 1, 2), 1, (missing_node(0), missing_node(1), ready_node(2), missing_node(3)), EARLY, (2,)),
+    # spec.nodes was raised.
+    (RESTARTING, (0, 1), 4, (ready_node(0), ready_node(1), ready_node(2), ready_node(3)), EARLY, (0, 1, 2, 3)),
+    # Ranks of the last attempt may run.
+    (RESTARTING, (0, 1), 2, (unreachable_node(0), unreachable_node(1), ready_node(2), ready_node(3)), LATE, (0, 1)),
+    (RESTARTING, (0, 1), 3, (unreachable_node(0), unreachable_node(1), ready_node(2), ready_node(3)), LATE, (0, 1)),
+    (RESTARTING, (0,), 2, (unreachable_node(0), ready_node(1), ready_node(2), ready_node(3)), LATE, (0,)),
+    (
+        RESTARTING,
+        (0, 1, 2),
+        3,
+        (unreachable_node(0), unreachable_node(1), ready_node(2), missing_node(3)),
+        LATE,
+        (2,),
+    ),
+    (RESTARTING, (0, 1), 1, (silent_node(0), ready_node(1), ready_node(2), ready_node(3)), LATE, (0, 1)),
+]
+
+
+def test_choose_elastic_members() -> None:
+    def check(
+        previous: Status,
+        last_members: tuple[int, ...] | None,
+        spec_nodes: int,
+        nodes: tuple[NodeFacts, ...],
+        now: float,
+        expected: tuple[int, ...],
+    ) -> None:
+        assert (
+            choose_elastic_members(previous, last_members, size_with_reports(ELASTIC, spec_nodes, nodes, now))
+            == expected
+        )
+
+    check_rows(CHOOSE_ELASTIC_MEMBERS_ROWS, lambda row: check(*row))
 
 
 def size_with_reports(elastic: Elastic, count: int, nodes: Iterable[NodeFacts], now: float) -> ResizeInput:

@@ -26,6 +26,7 @@ from muster.core.problem import Problem
 from muster.core.status.events import SPARE_USED, list_past_events
 from muster.core.steps.stragglers import REPLACE_SECONDS
 from muster_worker.contract.schema import AgentPhase, AgentProblem
+from support.rows import check_rows
 from support.searches import choose_example_count
 from unit.core.builders import START, agent, facts, missing_node, node, ready_node
 from unit.core.simulated import SimulatedNode, World
@@ -83,47 +84,49 @@ def exited_node(number: int) -> NodeFacts:
     return node(number, process=ProcessFacts(ProcessState.EXITED, 0, ended_at=START))
 
 
-@pytest.mark.parametrize(
-    ("previous", "nodes", "expected"),
-    [
-        # At the first start all pods are equal, and the first nodes are the members.
-        (FIRST, (ready_node(0), ready_node(1), ready_node(2)), (0, 1)),
-        (FIRST, (ready_node(0), scheduled_node(1), ready_node(2)), (0, 1)),
-        (FIRST, (ready_node(0), scheduled_node(1, FETCHING_FILES), ready_node(2)), (0, 1)),
-        (FIRST, (ready_node(0), silent_node(1), ready_node(2)), (0, 1)),
-        # A spare replaces a node that will not be ready soon.
-        (FIRST, (ready_node(0), pending_node(1), ready_node(2)), (0, 2)),
-        (FIRST, (ready_node(0), pending_node(1), scheduled_node(2)), (0, 2)),
-        (FIRST, (ready_node(0), scheduled_node(1, "ImagePullBackOff"), ready_node(2)), (0, 2)),
-        (FIRST, (ready_node(0), missing_node(1), ready_node(2)), (0, 2)),
-        (FIRST, (ready_node(0), node_with_problem(1), ready_node(2)), (0, 2)),
-        (FIRST, (ready_node(0), exited_node(1), ready_node(2)), (0, 2)),
-        (FIRST, (pending_node(0), pending_node(1), ready_node(2)), (2, 1)),
-        (FIRST, (pending_node(0), ready_node(1), pending_node(2)), (0, 1)),
-        (FIRST, (missing_node(0), missing_node(1), missing_node(2)), (0, 1)),
-        # After a failure a spare is faster than a new pod.
-        (RESTARTING, (ready_node(0), missing_node(1), ready_node(2)), (0, 2)),
-        (RESTARTING, (ready_node(0), scheduled_node(1), ready_node(2)), (0, 2)),
-        (RESTARTING, (ready_node(0), scheduled_node(1), scheduled_node(2)), (0, 1)),
-        (RESTARTING, (ready_node(0), missing_node(1), scheduled_node(2)), (0, 2)),
-        (RESTARTING, (ready_node(0), terminating_node(1), ready_node(2)), (0, 2)),
-        (RESTARTING, (ready_node(0), ready_node(1), ready_node(2)), (0, 1)),
-        (RESTARTING, (missing_node(0), ready_node(1), ready_node(2)), (2, 1)),
-        (RESTARTING, (scheduled_node(0), missing_node(1), ready_node(2)), (0, 2)),
-        (RESTARTING, (scheduled_node(0), missing_node(1), ready_node(2), ready_node(3)), (3, 2)),
-        (RESTARTING, (ready_node(0), missing_node(1), node_with_problem(2), scheduled_node(3)), (0, 3)),
-        # Ranks of the last attempt may still run.
-        (RESTARTING, (unreachable_node(0), unreachable_node(1), ready_node(2), ready_node(3)), (0, 1)),
-        (RESTARTING, (unreachable_node(0), ready_node(1), ready_node(2)), (2, 1)),
-        (RESTARTING, (unreachable_node(0), missing_node(1), ready_node(2), ready_node(3)), (2, 3)),
-        (RESTARTING, (silent_node(0), missing_node(1), ready_node(2)), (0, 1)),
-        (RESTARTING, (node(0, agent(0, AgentPhase.STOPPING)), missing_node(1), ready_node(2)), (0, 1)),
-        (RESUMED, (silent_node(0), pending_node(1), ready_node(2)), (0, 1)),
-        (RESUMED, (ready_node(0), pending_node(1), ready_node(2)), (0, 2)),
-    ],
-)
-def test_replace_unusable_members(previous: Status, nodes: tuple[NodeFacts, ...], expected: tuple[int, ...]) -> None:
-    assert replace_unusable_members(previous, (0, 1), nodes) == expected
+REPLACE_UNUSABLE_MEMBERS_ROWS: list[tuple[Status, tuple[NodeFacts, ...], tuple[int, ...]]] = [
+    # At the first start all pods are equal, and the first nodes are the members.
+    (FIRST, (ready_node(0), ready_node(1), ready_node(2)), (0, 1)),
+    (FIRST, (ready_node(0), scheduled_node(1), ready_node(2)), (0, 1)),
+    (FIRST, (ready_node(0), scheduled_node(1, FETCHING_FILES), ready_node(2)), (0, 1)),
+    (FIRST, (ready_node(0), silent_node(1), ready_node(2)), (0, 1)),
+    # A spare replaces a node that will not be ready soon.
+    (FIRST, (ready_node(0), pending_node(1), ready_node(2)), (0, 2)),
+    (FIRST, (ready_node(0), pending_node(1), scheduled_node(2)), (0, 2)),
+    (FIRST, (ready_node(0), scheduled_node(1, "ImagePullBackOff"), ready_node(2)), (0, 2)),
+    (FIRST, (ready_node(0), missing_node(1), ready_node(2)), (0, 2)),
+    (FIRST, (ready_node(0), node_with_problem(1), ready_node(2)), (0, 2)),
+    (FIRST, (ready_node(0), exited_node(1), ready_node(2)), (0, 2)),
+    (FIRST, (pending_node(0), pending_node(1), ready_node(2)), (2, 1)),
+    (FIRST, (pending_node(0), ready_node(1), pending_node(2)), (0, 1)),
+    (FIRST, (missing_node(0), missing_node(1), missing_node(2)), (0, 1)),
+    # After a failure a spare is faster than a new pod.
+    (RESTARTING, (ready_node(0), missing_node(1), ready_node(2)), (0, 2)),
+    (RESTARTING, (ready_node(0), scheduled_node(1), ready_node(2)), (0, 2)),
+    (RESTARTING, (ready_node(0), scheduled_node(1), scheduled_node(2)), (0, 1)),
+    (RESTARTING, (ready_node(0), missing_node(1), scheduled_node(2)), (0, 2)),
+    (RESTARTING, (ready_node(0), terminating_node(1), ready_node(2)), (0, 2)),
+    (RESTARTING, (ready_node(0), ready_node(1), ready_node(2)), (0, 1)),
+    (RESTARTING, (missing_node(0), ready_node(1), ready_node(2)), (2, 1)),
+    (RESTARTING, (scheduled_node(0), missing_node(1), ready_node(2)), (0, 2)),
+    (RESTARTING, (scheduled_node(0), missing_node(1), ready_node(2), ready_node(3)), (3, 2)),
+    (RESTARTING, (ready_node(0), missing_node(1), node_with_problem(2), scheduled_node(3)), (0, 3)),
+    # Ranks of the last attempt may still run.
+    (RESTARTING, (unreachable_node(0), unreachable_node(1), ready_node(2), ready_node(3)), (0, 1)),
+    (RESTARTING, (unreachable_node(0), ready_node(1), ready_node(2)), (2, 1)),
+    (RESTARTING, (unreachable_node(0), missing_node(1), ready_node(2), ready_node(3)), (2, 3)),
+    (RESTARTING, (silent_node(0), missing_node(1), ready_node(2)), (0, 1)),
+    (RESTARTING, (node(0, agent(0, AgentPhase.STOPPING)), missing_node(1), ready_node(2)), (0, 1)),
+    (RESUMED, (silent_node(0), pending_node(1), ready_node(2)), (0, 1)),
+    (RESUMED, (ready_node(0), pending_node(1), ready_node(2)), (0, 2)),
+]
+
+
+def test_replace_unusable_members() -> None:
+    def check(previous: Status, nodes: tuple[NodeFacts, ...], expected: tuple[int, ...]) -> None:
+        assert replace_unusable_members(previous, (0, 1), nodes) == expected
+
+    check_rows(REPLACE_UNUSABLE_MEMBERS_ROWS, lambda row: check(*row))
 
 
 def test_other_members_keep_their_node_ranks() -> None:

@@ -10,6 +10,7 @@ from muster.api.status.sagemaker import BackendStatus, EarlierTrainingJob, SageM
 from muster.api.status.status import Condition, RankDetail, RankStatus, Status
 from muster.api.timestamps import format_timestamp_milliseconds, parse_timestamp
 from muster.core.metrics.transitions import Transition, find_transition
+from support.rows import check_rows
 
 CREATED = "2026-11-21T04:05:00Z"
 CREATED_AT = parse_timestamp(CREATED)
@@ -68,105 +69,105 @@ def training_job_status(attempt: int, *reasons: str, phase: str = "Pending") -> 
     return Status(phase=phase, attempt=attempt, backend=BackendStatus(sagemaker=current))
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        (status("Pending"), status("Starting"), NO_CHANGE),
-        (status("Running"), status("Running"), NO_CHANGE),
-        # The job starts.
-        (status("Starting"), status("Running"), replace(NO_CHANGE, start_seconds=40.0)),
-        (
-            status("Starting"),
-            status("Running", conditions=condition("Suspended", "Resumed", "False", timestamp_after(35))),
-            replace(NO_CHANGE, start_seconds=5.0),
-        ),
-        # A rank fails.
-        (
-            status("Running"),
-            status("Running", ranks=failed_rank(timestamp_after(39.5))),
-            replace(NO_CHANGE, detection_seconds=0.5),
-        ),
-        (
-            status("Running", ranks=failed_rank(timestamp_after(39))),
-            status("Stopping", ranks=failed_rank(timestamp_after(39))),
-            NO_CHANGE,
-        ),
-        (status("Running"), status("Running", ranks=failed_rank(timestamp_after(39.5), "Unknown")), NO_CHANGE),
-        # The job restarts. The restart detects only a failure that is not a rank's.
-        (
-            status("Running"),
-            restarting_status(restart_record()),
-            Transition(restart_reason="RankKilled", detection_seconds=10.0),
-        ),
-        (
-            status("Running", ranks=failed_rank(timestamp_after(39))),
-            restarting_status(restart_record()),
-            Transition(restart_reason="RankKilled"),
-        ),
-        (restarting_status(restart_record()), restarting_status(restart_record(), phase="Starting"), NO_CHANGE),
-        (restarting_status(restart_record()), restarting_status(restart_record(), phase="Running"), NO_CHANGE),
-        (
-            restarting_status(restart_record(lost=2.0)),
-            restarting_status(
-                restart_record(lost=2.0), restart_record(2, reason="OOMKilled", time=timestamp_after(40))
-            ),
-            Transition(restart_reason="OOMKilled", detection_seconds=0.0),
-        ),
-        # A user has requested the restart.
-        (status("Running"), restarting_status(REQUESTED), Transition(restart_reason="RestartRequested")),
-        (
-            restarting_status(REQUESTED),
-            restarting_status(restart_record(reason="RestartRequested", lost=1.0), phase="Running"),
-            NO_CHANGE,
-        ),
-        # The job has recovered.
-        (
-            restarting_status(restart_record()),
-            restarting_status(restart_record(lost=1.25), phase="Running"),
-            replace(NO_CHANGE, recovery_seconds=1.25),
-        ),
-        (
-            restarting_status(restart_record(lost=1.25)),
-            restarting_status(restart_record(lost=1.25), phase="Running"),
-            NO_CHANGE,
-        ),
-        # The job ends.
-        (
-            status("Running"),
-            status("Succeeded", conditions=condition("Complete", "AllRanksSucceeded")),
-            Transition(end_phase="Succeeded", end_reason="AllRanksSucceeded"),
-        ),
-        (
-            status("Stopping", conditions=condition("Failed", "Stopping", "False")),
-            status("Failed", conditions=condition("Failed", "OOMKilled")),
-            Transition(end_phase="Failed", end_reason="OOMKilled"),
-        ),
-        (
-            status("Failed", conditions=condition("Failed", "OOMKilled")),
-            status("Failed", conditions=condition("Failed", "OOMKilled")),
-            NO_CHANGE,
-        ),
-        # On SageMaker another training job follows.
-        (
-            training_job_status(1),
-            training_job_status(2, "SpotInterrupted"),
-            Transition(restart_reason="SpotInterrupted"),
-        ),
-        (
-            training_job_status(2, "SpotInterrupted"),
-            training_job_status(2, "SpotInterrupted", phase="Running"),
-            NO_CHANGE,
-        ),
-        (training_job_status(1), training_job_status(2, "Suspended"), NO_CHANGE),
-        (
-            training_job_status(2, "Suspended"),
-            training_job_status(2, "Suspended", phase="Running"),
-            replace(NO_CHANGE, start_seconds=40.0),
-        ),
-    ],
-)
-def test_a_write_counts_each_change_once(before: Status, after: Status, expected: Transition) -> None:
-    assert find_transition(before, after, CREATED_AT, CREATED_AT + 40) == expected
+A_WRITE_COUNTS_EACH_CHANGE_ONCE_ROWS: list[tuple[Status, Status, Transition]] = [
+    (status("Pending"), status("Starting"), NO_CHANGE),
+    (status("Running"), status("Running"), NO_CHANGE),
+    # The job starts.
+    (status("Starting"), status("Running"), replace(NO_CHANGE, start_seconds=40.0)),
+    (
+        status("Starting"),
+        status("Running", conditions=condition("Suspended", "Resumed", "False", timestamp_after(35))),
+        replace(NO_CHANGE, start_seconds=5.0),
+    ),
+    # A rank fails.
+    (
+        status("Running"),
+        status("Running", ranks=failed_rank(timestamp_after(39.5))),
+        replace(NO_CHANGE, detection_seconds=0.5),
+    ),
+    (
+        status("Running", ranks=failed_rank(timestamp_after(39))),
+        status("Stopping", ranks=failed_rank(timestamp_after(39))),
+        NO_CHANGE,
+    ),
+    (status("Running"), status("Running", ranks=failed_rank(timestamp_after(39.5), "Unknown")), NO_CHANGE),
+    # The job restarts. The restart detects only a failure that is not a rank's.
+    (
+        status("Running"),
+        restarting_status(restart_record()),
+        Transition(restart_reason="RankKilled", detection_seconds=10.0),
+    ),
+    (
+        status("Running", ranks=failed_rank(timestamp_after(39))),
+        restarting_status(restart_record()),
+        Transition(restart_reason="RankKilled"),
+    ),
+    (restarting_status(restart_record()), restarting_status(restart_record(), phase="Starting"), NO_CHANGE),
+    (restarting_status(restart_record()), restarting_status(restart_record(), phase="Running"), NO_CHANGE),
+    (
+        restarting_status(restart_record(lost=2.0)),
+        restarting_status(restart_record(lost=2.0), restart_record(2, reason="OOMKilled", time=timestamp_after(40))),
+        Transition(restart_reason="OOMKilled", detection_seconds=0.0),
+    ),
+    # A user has requested the restart.
+    (status("Running"), restarting_status(REQUESTED), Transition(restart_reason="RestartRequested")),
+    (
+        restarting_status(REQUESTED),
+        restarting_status(restart_record(reason="RestartRequested", lost=1.0), phase="Running"),
+        NO_CHANGE,
+    ),
+    # The job has recovered.
+    (
+        restarting_status(restart_record()),
+        restarting_status(restart_record(lost=1.25), phase="Running"),
+        replace(NO_CHANGE, recovery_seconds=1.25),
+    ),
+    (
+        restarting_status(restart_record(lost=1.25)),
+        restarting_status(restart_record(lost=1.25), phase="Running"),
+        NO_CHANGE,
+    ),
+    # The job ends.
+    (
+        status("Running"),
+        status("Succeeded", conditions=condition("Complete", "AllRanksSucceeded")),
+        Transition(end_phase="Succeeded", end_reason="AllRanksSucceeded"),
+    ),
+    (
+        status("Stopping", conditions=condition("Failed", "Stopping", "False")),
+        status("Failed", conditions=condition("Failed", "OOMKilled")),
+        Transition(end_phase="Failed", end_reason="OOMKilled"),
+    ),
+    (
+        status("Failed", conditions=condition("Failed", "OOMKilled")),
+        status("Failed", conditions=condition("Failed", "OOMKilled")),
+        NO_CHANGE,
+    ),
+    # On SageMaker another training job follows.
+    (
+        training_job_status(1),
+        training_job_status(2, "SpotInterrupted"),
+        Transition(restart_reason="SpotInterrupted"),
+    ),
+    (
+        training_job_status(2, "SpotInterrupted"),
+        training_job_status(2, "SpotInterrupted", phase="Running"),
+        NO_CHANGE,
+    ),
+    (training_job_status(1), training_job_status(2, "Suspended"), NO_CHANGE),
+    (
+        training_job_status(2, "Suspended"),
+        training_job_status(2, "Suspended", phase="Running"),
+        replace(NO_CHANGE, start_seconds=40.0),
+    ),
+]
+
+
+def test_a_write_counts_each_change_once() -> None:
+    def check(before: Status, after: Status, expected: Transition) -> None:
+        assert find_transition(before, after, CREATED_AT, CREATED_AT + 40) == expected
+
+    check_rows(A_WRITE_COUNTS_EACH_CHANGE_ONCE_ROWS, lambda row: check(*row))
 
 
 @pytest.mark.parametrize(

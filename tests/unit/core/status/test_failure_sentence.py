@@ -9,6 +9,7 @@ from muster.api.status.status import Status
 from muster.core.facts import JobFacts, LauncherFacts
 from muster.core.problem import Problem
 from muster_worker.contract.schema import AgentPhase, CommandKind, LauncherEnd
+from support.rows import check_rows
 from unit.core.builders import (
     START,
     agent,
@@ -515,18 +516,20 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_the_message_of_a_failed_job(case: Case) -> None:
-    status = compute_status(job(len(case.facts.nodes), case.procs), Status(), case.facts, START + 20)
+def test_the_message_of_a_failed_job() -> None:
+    def check(case: Case) -> None:
+        status = compute_status(job(len(case.facts.nodes), case.procs), Status(), case.facts, START + 20)
 
-    failed = next(entry for entry in status.conditions if entry.type == "Failed")
-    assert status.message == case.message
-    assert ranks_by_state(status) == case.states
-    if case.has_ended:
-        assert (status.phase, failed.status, failed.reason) == ("Failed", "True", case.reason)
-        assert failed.message == case.message
-    else:
-        assert (status.phase, failed.status, failed.reason) == ("Stopping", "False", "Stopping")
+        failed = next(entry for entry in status.conditions if entry.type == "Failed")
+        assert status.message == case.message
+        assert ranks_by_state(status) == case.states
+        if case.has_ended:
+            assert (status.phase, failed.status, failed.reason) == ("Failed", "True", case.reason)
+            assert failed.message == case.message
+        else:
+            assert (status.phase, failed.status, failed.reason) == ("Stopping", "False", "Stopping")
+
+    check_rows(CASES, check)
 
 
 def test_the_problem_of_a_node_is_reported_although_another_node_is_silent() -> None:

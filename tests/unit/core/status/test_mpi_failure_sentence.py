@@ -3,8 +3,6 @@
 import dataclasses
 from dataclasses import replace
 
-import pytest
-
 from muster.api.status.status import Status
 from muster.core.facts import (
     JobFacts,
@@ -14,6 +12,7 @@ from muster.core.facts import (
 )
 from muster.core.problem import Problem
 from muster_worker.contract.schema import AgentPhase, AgentProblem, CommandKind
+from support.rows import check_rows
 from unit.core.builders import (
     START,
     agent,
@@ -547,17 +546,19 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_message_names_the_root_cause(case: Case) -> None:
-    status = compute_status(mpi_job(), Status(), case.facts, 1e10)
+def test_the_message_names_the_root_cause() -> None:
+    def check(case: Case) -> None:
+        status = compute_status(mpi_job(), Status(), case.facts, 1e10)
 
-    assert status.message == case.message
-    assert status.ranks is not None
-    assert {entry.state: entry.ranks for entry in status.ranks.by_state} == case.states
-    (condition,) = (
-        entry for entry in status.conditions if entry.type in ("Complete", "Failed") and entry.status == "True"
-    )
-    assert condition.reason == case.reason
+        assert status.message == case.message
+        assert status.ranks is not None
+        assert {entry.state: entry.ranks for entry in status.ranks.by_state} == case.states
+        (condition,) = (
+            entry for entry in status.conditions if entry.type in ("Complete", "Failed") and entry.status == "True"
+        )
+        assert condition.reason == case.reason
+
+    check_rows(CASES, check)
 
 
 def test_the_message_says_that_muster_may_have_missed_ranks_of_an_mpirun_in_the_command() -> None:

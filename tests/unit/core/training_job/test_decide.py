@@ -16,6 +16,7 @@ from muster.core.training_job.decide import (
     TrainingAction,
 )
 from muster.core.training_job.facts import FailureKind, Location, TrainingFacts, TrainingJob
+from support.rows import check_rows
 from unit.core.training_job.training_world import (
     CAPACITY,
     COMPLETED_JOB,
@@ -252,15 +253,17 @@ CASES: list[tuple[str, Job, Status, TrainingFacts, float, tuple[TrainingAction, 
 ]
 
 
-@pytest.mark.parametrize(
-    ("a_job", "previous", "training_facts", "seconds", "expected"),
-    [case[1:] for case in CASES],
-    ids=[case[0] for case in CASES],
-)
-def test_next_actions(
-    a_job: Job, previous: Status, training_facts: TrainingFacts, seconds: float, expected: tuple[TrainingAction, ...]
-) -> None:
-    assert reconcile_once(a_job, previous, training_facts, T0 + seconds)[1] == expected
+def test_next_actions() -> None:
+    def check(
+        a_job: Job,
+        previous: Status,
+        training_facts: TrainingFacts,
+        seconds: float,
+        expected: tuple[TrainingAction, ...],
+    ) -> None:
+        assert reconcile_once(a_job, previous, training_facts, T0 + seconds)[1] == expected
+
+    check_rows([case[1:] for case in CASES], lambda row: check(*row))
 
 
 def test_a_resumed_job_has_another_training_job() -> None:

@@ -15,6 +15,7 @@ from muster.core.training_job.deletion import (
     decide_deletion,
 )
 from muster.core.training_job.facts import FailureKind, TrainingFacts
+from support.rows import check_rows
 from unit.core.training_job.training_world import (
     COMPLETED_JOB,
     NO_TRAINING_JOB,
@@ -114,13 +115,11 @@ CASES: list[tuple[str, Status, TrainingFacts, float, DeletionStep]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("previous", "training_facts", "seconds", "step"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
-)
-def test_next_step_of_a_deletion(
-    previous: Status, training_facts: TrainingFacts, seconds: float, step: DeletionStep
-) -> None:
-    assert decide_deletion(UID, previous, training_facts, T0, T0 + seconds) == step
+def test_next_step_of_a_deletion() -> None:
+    def check(previous: Status, training_facts: TrainingFacts, seconds: float, step: DeletionStep) -> None:
+        assert decide_deletion(UID, previous, training_facts, T0, T0 + seconds) == step
+
+    check_rows([case[1:] for case in CASES], lambda row: check(*row))
 
 
 def test_the_finalizer_stays_for_the_limit_after_the_deletion() -> None:

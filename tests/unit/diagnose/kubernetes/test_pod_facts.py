@@ -6,6 +6,7 @@ from muster.core.facts import ProcessState
 from muster.core.problem import Problem
 from muster.diagnose.kubernetes.pod_facts import derive_process_facts
 from muster.objects.kubernetes.observations import observe_pod
+from support.rows import check_rows
 from unit.diagnose.kubernetes import pod_cases
 from unit.diagnose.kubernetes.pod_cases import JSONObject, changed, part, view, warned
 
@@ -197,12 +198,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "state", "reason", "message"), CASES, ids=[case[0] for case in CASES])
-def test_a_pod_of_a_real_cluster(name: str, state: ProcessState, reason: str | None, message: str | None) -> None:
-    facts = derive_process_facts(view(name), warned(name))
-    assert facts.state is state
-    value = facts.problem
-    assert (None if value is None else value.reason, None if value is None else value.message) == (reason, message)
+def test_a_pod_of_a_real_cluster() -> None:
+    def check_row(name: str, state: ProcessState, reason: str | None, message: str | None) -> None:
+        facts = derive_process_facts(view(name), warned(name))
+        assert facts.state is state
+        value = facts.problem
+        assert (None if value is None else value.reason, None if value is None else value.message) == (reason, message)
+
+    check_rows(CASES, lambda row: check_row(*row))
 
 
 def test_a_pod_whose_init_container_failed_is_over_before_its_phase_says_so() -> None:

@@ -3,12 +3,12 @@
 import copy
 from collections.abc import Iterator
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.api.document import JSON, Document, FieldPath
 from muster.importers.kubernetes.manifests import import_manifests
+from support.rows import check_rows
 from support.searches import choose_example_count
 from unit.importers.kubernetes.manifest_files import MANIFESTS, RUNTIMES
 
@@ -73,7 +73,7 @@ def add_to_document(document: Document, path: FieldPath, field: str, value: JSON
     return Document(changed, document.source)
 
 
-@settings(max_examples=choose_example_count(600), deadline=None)
+@settings(max_examples=choose_example_count(150), deadline=None)
 @given(st.sampled_from(PLACES), NAMES, VALUES)
 def test_an_unknown_field_is_reported_anywhere(place: tuple[str, int, FieldPath], field: str, value: JSON) -> None:
     result = import_manifests(add_field(*place, field, value), RUNTIMES)
@@ -81,10 +81,12 @@ def test_an_unknown_field_is_reported_anywhere(place: tuple[str, int, FieldPath]
     assert len(result.documents) < 2
 
 
-@pytest.mark.parametrize("place", PLACES, ids=str)
-def test_each_place_reports_one(place: tuple[str, int, FieldPath]) -> None:
-    result = import_manifests(add_field(*place, "unknownFieldX", {"a": 1}), RUNTIMES)
-    assert any("unknownFieldX" in problem for problem in result.problems)
+def test_each_place_reports_one() -> None:
+    def check(place: tuple[str, int, FieldPath]) -> None:
+        result = import_manifests(add_field(*place, "unknownFieldX", {"a": 1}), RUNTIMES)
+        assert any("unknownFieldX" in problem for problem in result.problems)
+
+    check_rows(PLACES, check)
 
 
 def test_unknown_fields_of_runtimes_are_reported() -> None:
@@ -120,7 +122,7 @@ ODD_VALUES = VALUES | st.sampled_from(
 )
 
 
-@settings(max_examples=choose_example_count(900), deadline=None)
+@settings(max_examples=choose_example_count(300), deadline=None)
 @given(st.sampled_from(VALUE_PLACES), ODD_VALUES)
 def test_no_value_is_a_stack_trace(place: tuple[str, int, FieldPath], value: JSON) -> None:
     name, number, path = place

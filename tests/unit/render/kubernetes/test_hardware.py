@@ -12,6 +12,7 @@ from muster.render.kubernetes.devices import resolve_procs_per_node
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
 from muster.render.kubernetes.pod_patch import get_entries
+from support.rows import check_rows
 from unit.render.kubernetes.cluster_jobs import cluster_job, pod_spec, trainer, with_trainer
 
 P5: Fields = {"instanceType": "p5.48xlarge"}
@@ -33,35 +34,37 @@ def variables(**spec: JSON) -> dict[JSON, JSON]:
     return {str(variable["name"]): variable.get("value") for variable in get_entries(result, "env")}
 
 
-@pytest.mark.parametrize(
-    ("name", "gpus", "efa"),
-    [
-        ("p3.2xlarge", 1, 0),
-        ("p3.8xlarge", 4, 0),
-        ("p3.16xlarge", 8, 0),
-        ("p3dn.24xlarge", 8, 1),
-        ("p4d.24xlarge", 8, 4),
-        ("p4de.24xlarge", 8, 4),
-        ("p5.4xlarge", 1, 1),
-        ("p5.48xlarge", 8, 32),
-        ("p5e.48xlarge", 8, 32),
-        ("p5en.48xlarge", 8, 16),
-        ("p6-b200.48xlarge", 8, 8),
-        ("p6-b300.48xlarge", 8, 16),
-        ("g4dn.xlarge", 1, 0),
-        ("g4dn.12xlarge", 4, 1),
-        ("g5.4xlarge", 1, 0),
-        ("g5.24xlarge", 4, 1),
-        ("g6.48xlarge", 8, 1),
-        ("g6e.16xlarge", 1, 1),
-        ("g6e.24xlarge", 4, 2),
-        ("g6e.48xlarge", 8, 4),
-    ],
-)
-def test_gpus_and_efa_devices(name: str, gpus: int, efa: int) -> None:
-    instance = find_instance_type(name)
-    assert instance is not None
-    assert (instance.gpus, instance.efa, instance.neuron_chips) == (gpus, efa, 0)
+GPUS_AND_EFA_DEVICES_ROWS: list[tuple[str, int, int]] = [
+    ("p3.2xlarge", 1, 0),
+    ("p3.8xlarge", 4, 0),
+    ("p3.16xlarge", 8, 0),
+    ("p3dn.24xlarge", 8, 1),
+    ("p4d.24xlarge", 8, 4),
+    ("p4de.24xlarge", 8, 4),
+    ("p5.4xlarge", 1, 1),
+    ("p5.48xlarge", 8, 32),
+    ("p5e.48xlarge", 8, 32),
+    ("p5en.48xlarge", 8, 16),
+    ("p6-b200.48xlarge", 8, 8),
+    ("p6-b300.48xlarge", 8, 16),
+    ("g4dn.xlarge", 1, 0),
+    ("g4dn.12xlarge", 4, 1),
+    ("g5.4xlarge", 1, 0),
+    ("g5.24xlarge", 4, 1),
+    ("g6.48xlarge", 8, 1),
+    ("g6e.16xlarge", 1, 1),
+    ("g6e.24xlarge", 4, 2),
+    ("g6e.48xlarge", 8, 4),
+]
+
+
+def test_gpus_and_efa_devices() -> None:
+    def check_row(name: str, gpus: int, efa: int) -> None:
+        instance = find_instance_type(name)
+        assert instance is not None
+        assert (instance.gpus, instance.efa, instance.neuron_chips) == (gpus, efa, 0)
+
+    check_rows(GPUS_AND_EFA_DEVICES_ROWS, lambda row: check_row(*row))
 
 
 @pytest.mark.parametrize(
@@ -107,11 +110,13 @@ def test_none_of_the_outdated_variables_is_set(name: str, efa: str) -> None:
     assert not outdated & result.keys()
 
 
-@pytest.mark.parametrize("name", sorted(INSTANCE_TYPES))
-def test_nothing_is_privileged(name: str) -> None:
-    job = cluster_job(nodePool={"instanceType": name})
-    assert "securityContext" not in trainer(job)
-    assert "hostNetwork" not in pod_spec(job)
+def test_nothing_is_privileged() -> None:
+    def check(name: str) -> None:
+        job = cluster_job(nodePool={"instanceType": name})
+        assert "securityContext" not in trainer(job)
+        assert "hostNetwork" not in pod_spec(job)
+
+    check_rows(sorted(INSTANCE_TYPES), check)
 
 
 @pytest.mark.parametrize(

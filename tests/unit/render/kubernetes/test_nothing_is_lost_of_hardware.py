@@ -1,6 +1,5 @@
 """On any machine, the owner's devices, variables, volumes and tolerations are in the pod as written."""
 
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from muster.core.instances import INSTANCE_TYPES
 from muster.render.kubernetes.merge import Fields
 from muster.render.kubernetes.not_renderable import NotRenderable
 from muster.render.kubernetes.pod_patch import get_entries, get_trainer
+from support.rows import check_rows
 from unit.render.kubernetes.cluster_jobs import rendered
 from unit.render.kubernetes.test_nothing_is_lost import TEMPLATES, WORD, fields, holds, job_of
 
@@ -98,10 +98,15 @@ def test_devices_and_variables_are_the_owner_s(spec: Fields, limits: JSON, varia
     assert variables.keys() - wanted.keys() <= OUR_VARIABLES
 
 
-@pytest.mark.parametrize("instance_type", [*sorted(INSTANCE_TYPES), "m7i.large"])
-def test_an_instance_type_adds_no_other_variables(instance_type: str) -> None:
-    pod = rendered(job_of({"nodes": 2, "nodePool": {"instanceType": instance_type}}))
-    assert {entry["name"] for entry in get_entries(get_trainer(pod), "env")} <= OUR_VARIABLES
+AN_INSTANCE_TYPE_ADDS_NO_OTHER_ROWS: list[str] = [*sorted(INSTANCE_TYPES), "m7i.large"]
+
+
+def test_an_instance_type_adds_no_other_variables() -> None:
+    def check(instance_type: str) -> None:
+        pod = rendered(job_of({"nodes": 2, "nodePool": {"instanceType": instance_type}}))
+        assert {entry["name"] for entry in get_entries(get_trainer(pod), "env")} <= OUR_VARIABLES
+
+    check_rows(AN_INSTANCE_TYPE_ADDS_NO_OTHER_ROWS, check)
 
 
 OUR_VARIABLES = {"FI_EFA_USE_HUGE_PAGE", "SM_CURRENT_INSTANCE_TYPE"}

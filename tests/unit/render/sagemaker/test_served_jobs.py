@@ -8,13 +8,12 @@ library parses JSON, in which both mean the same.
 import json
 from pathlib import Path
 
-import pytest
-
 from muster.api.document import JSON, Document
 from muster.api.validation.validate import validate
 from muster.api.yaml.load import load_documents
 from muster.cli.render.training_request import build_request
 from muster.render.sagemaker.request.training_request import Fields
+from support.rows import check_rows
 
 JOBS = sorted((Path(__file__).parent / "jobs").glob("*.yaml"))
 
@@ -44,13 +43,15 @@ def read(text: str) -> JSON:
     return read(value) if isinstance(value, str) else value
 
 
-@pytest.mark.parametrize("path", JOBS, ids=[path.stem for path in JOBS])
-def test_the_request_means_the_same(path: Path) -> None:
-    (document,) = load_documents(path.read_text(), path.name)
-    applied = build_request(validate(document), "us-west-2")
-    held = build_request(validate(Document(served(document.value))), "us-west-2")
-    assert meaning(held.body) == meaning(applied.body)
-    assert held.archive == applied.archive
+def test_the_request_means_the_same() -> None:
+    def check(path: Path) -> None:
+        (document,) = load_documents(path.read_text(), path.name)
+        applied = build_request(validate(document), "us-west-2")
+        held = build_request(validate(Document(served(document.value))), "us-west-2")
+        assert meaning(held.body) == meaning(applied.body)
+        assert held.archive == applied.archive
+
+    check_rows(JOBS, check)
 
 
 def test_keys_and_whole_floats_come_back_otherwise() -> None:
