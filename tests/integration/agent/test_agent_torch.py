@@ -29,6 +29,15 @@ dist.all_reduce(value)
 print("sum", int(value), "of", dist.get_world_size(), flush=True)
 dist.destroy_process_group()
 """
+TAKEN_OVER = """
+import glob, os, sys, time, muster_worker
+muster_worker.report(step=1)
+print("I am", os.environ["RANK"], sys.executable, flush=True)
+open("ended-" + os.environ["RANK"], "w").close()
+while len(glob.glob("ended-*")) < 2:  # torchrun stops the other rank once one has failed
+    time.sleep(0.01)
+sys.exit(9)
+"""
 DEAD_IN_ALL_REDUCE = """
 import os, torch, torch.distributed as dist
 dist.init_process_group("gloo")
@@ -146,11 +155,16 @@ def test_python_that_does_not_exist_for_torchrun(world: AgentWorld) -> None:
 
 
 def test_a_process_inside_the_nodes_command_takes_over_as_the_rank(world: AgentWorld) -> None:
-    script = world.write_script("import os\nprint('I am', os.environ['RANK'], flush=True)\nraise SystemExit(9)\n")
-    world.make_plan("bash", "-c", f"echo before; torchrun {script}; echo after", launcher=Launcher.PER_NODE)
+    # The ranks need no torch: one import of it takes seconds.
+    script = world.write_script(TAKEN_OVER)
+    command = ("bash", "-c", f"echo before; torchrun {script}; echo after")
+    world.make_plan(*command, launcher=Launcher.PER_NODE, procs=2)
     world.launch()
     report = world.wait_ended()
-    assert (report.ranks[0].exit_code, report.launcher and report.launcher.exit_code) == (9, 0)
+    assert [(rank.exit_code, rank.step) for rank in report.ranks] == [(9, 1), (9, 1)]
+    assert report.launcher is not None
+    assert report.launcher.exit_code == 0
     assert world.leave() == 9
-    assert "[rank 0] I am 0\n" in world.log()
+    for rank in (0, 1):
+        assert f"[rank {rank}] I am {rank} {PYTHON}\n" in world.log()
     assert "[command] after\n" in world.log()

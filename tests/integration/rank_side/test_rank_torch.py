@@ -8,12 +8,10 @@ import sys
 import pytest
 
 from fakes.rank_side_agent import Agent, Heard
-from muster_worker.launchers.per_node import write_python_exec
 from muster_worker.rank_group import activity, stack_dump
 
 # the code of a program after START, and the steps that it counts
 PROGRAMS = {
-    "one optimizer": ("for _ in range(20): step(o)", (20,)),
     "generator and discriminator": (
         """
 p = torch.optim.Adam(m.parameters())
@@ -107,12 +105,8 @@ def step(optimizer):
 
 
 # Each imports torch anew, since counting begins with a process.
-IN_SHORT = {"one optimizer"}
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in IN_SHORT else [pytest.mark.long]) for name in sorted(PROGRAMS)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_steps_are_counted(agent: Agent, name: str) -> None:
     text, expected = PROGRAMS[name]
     (agent.folder / "train.py").write_text(START + text)
@@ -124,7 +118,11 @@ def test_steps_are_counted(agent: Agent, name: str) -> None:
     assert heard.started.at < seen.stepped_at
 
 
-def test_imports_of_torch_are_as_without_the_hook(agent: Agent) -> None:
+def test_a_rank_with_torch_is_seen(agent: Agent) -> None:
+    """The hook leaves no trace on the modules, counts the steps of an optimizer, and sees what the rank waits for.
+
+    One rank shows all of it, because an import of torch takes seconds.
+    """
     script = """
 import importlib.util, inspect, sys
 spec = importlib.util.find_spec("torch.optim.optimizer")
@@ -132,11 +130,25 @@ import torch
 module = sys.modules["torch.optim.optimizer"]
 print(type(spec.loader).__name__, type(module.__loader__).__name__, vars(module.__loader__).keys())
 print(module.__spec__.loader is module.__loader__, len(inspect.getsource(module.Optimizer)) > 1000)
+m = torch.nn.Linear(2, 1); x = torch.ones(1, 2); o = torch.optim.SGD(m.parameters(), lr=.1)
+for _ in range(20): m(x).sum().backward(); o.step(); o.zero_grad()
+class Slow(torch.utils.data.Dataset):
+    def __len__(self): return 8
+    def __getitem__(self, i):
+        import time
+        print("ready", flush=True)
+        time.sleep(600)
+for batch in torch.utils.data.DataLoader(Slow(), num_workers=1): pass
 """
     (agent.folder / "train.py").write_text(script)
-    assert agent.run_rank(sys.executable, "train.py").text == (
-        "SourceFileLoader SourceFileLoader dict_keys(['name', 'path'])\nTrue True\n"
-    )
+    agent.start(sys.executable, "train.py")
+    heard = agent.wait_for_output("ready\n")
+    assert _activities(agent, {3: heard}, {3: "loading data"}) == {3: "loading data"}
+    imports = "SourceFileLoader SourceFileLoader dict_keys(['name', 'path'])\nTrue True\n"
+    assert (heard.text, heard.errors) == (f"{imports}ready\n", "")
+    assert heard.progress.step == 20
+    assert heard.progress.stepped_at is not None
+    assert heard.started.at < heard.progress.stepped_at
 
 
 def test_a_torch_without_step_hooks_says_so(agent: Agent) -> None:
@@ -211,21 +223,6 @@ def test_who_waits_where_is_seen_from_outside(agent: Agent, text: str, expected:
     assert _activities(agent, ranks, wanted) == wanted
 
 
-def test_loading_data_is_seen_from_outside(agent: Agent) -> None:
-    script = """
-import time, torch
-class Slow(torch.utils.data.Dataset):
-    def __len__(self): return 8
-    def __getitem__(self, i): print("ready", flush=True); time.sleep(600)
-if __name__ == "__main__":
-    for batch in torch.utils.data.DataLoader(Slow(), num_workers=1): pass
-"""
-    (agent.folder / "train.py").write_text(script)
-    agent.start(sys.executable, "train.py")
-    heard = agent.wait_for_output("ready\n")
-    assert _activities(agent, {3: heard}, {3: "loading data"}) == {3: "loading data"}
-
-
 def test_a_program_s_own_handler_keeps_its_signal(agent: Agent) -> None:
     script = """
 import os, signal
@@ -257,25 +254,3 @@ def test_a_program_that_took_the_means_away_is_left_alone(agent: Agent, program:
     assert stack_dump.capture_stack_dumps({3: heard.hello.progress}, 0.3) == {}
     assert agent.processes[0].poll() is None
     assert not (agent.folder / "other").exists() or (agent.folder / "other").read_bytes() == b""
-
-
-def test_torchrun_s_ranks_are_seen_through_python_exec(agent: Agent) -> None:
-    """`perNode`: the node's command is torchrun itself, with its author's options."""
-    shim = write_python_exec(str(agent.folder), str(agent.archive), sys.executable)
-    # The ranks need no torch: one import of it takes seconds.
-    (agent.folder / "train.py").write_text(
-        "import sys, muster_worker\nmuster_worker.report(step=1)\nprint(sys.executable)"
-    )
-    wrapper = [sys.executable, "-I", "-S", str(agent.archive), "rank", "--"]
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
-    agent.spawn(
-        [*wrapper, *torchrun, "train.py"],
-        agent.make_environment(MUSTER_RANK="0", MUSTER_LOCAL_RANK="0", PYTHON_EXEC=shim, OMP_NUM_THREADS="1"),
-    )
-    agent.wait_until(lambda: len(agent.heard) == 3 and all(heard.is_over for heard in agent.heard))
-    assert agent.processes[0].wait() == 0
-    node, *ranks = agent.heard
-    assert node.progress.step in (0, None)
-    assert sorted((heard.hello.rank, heard.hello.role, heard.progress.step, heard.text) for heard in ranks) == [
-        (rank, "wrapper", 1, f"{sys.executable}\n") for rank in (0, 1)
-    ]
