@@ -78,12 +78,13 @@ def misbehave(behaviour: str) -> None:
     if behaviour == "bad-utf8":
         os.write(2, b"\xff\xfe caf\xe9 \x1b[31mred\x1b[0m \xc3\n")
         os._exit(9)
-    if behaviour == "children":
-        # One child in the rank's session, one in another session, and one whose parent has exited.
-        subprocess.Popen(["sleep", "600"])
-        subprocess.Popen(["sleep", "600"], start_new_session=True)
-        subprocess.run(["sh", "-c", "setsid sleep 600 &"], check=True)
-        sys.exit(5)
+
+
+def leave_children() -> None:
+    """Leave a child in the rank's session, one in another session, and one whose parent has exited."""
+    subprocess.Popen(["sleep", "600"])
+    subprocess.Popen(["sleep", "600"], start_new_session=True)
+    subprocess.run(["sh", "-c", "setsid sleep 600 &"], check=True)
 
 
 def main() -> None:
@@ -99,6 +100,7 @@ def main() -> None:
         collective.all_reduce(1.0)
     if arguments.behaviour == "deaf":
         if RANK == arguments.root_cause:
+            leave_children()
             sys.exit(4)
         time.sleep(600)
     if RANK == arguments.root_cause:
