@@ -1,7 +1,6 @@
 """The cluster that the tests of this folder share, and its clients."""
 
 import os
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -12,10 +11,12 @@ from cluster import choice, torch_volume
 from cluster.choice import Kind, NamedCluster, NotRun, Own
 from cluster.helm import Helm
 from cluster.installation import Installation, Installer
+from cluster.namespaces import Namespaces
 from cluster.others import GivenCluster, KindCluster
 from cluster.shared import Cluster, Kubectl, SharedCluster
 from cluster.suite import WHOLE_RUN
 from cluster.torch_volume import NoTorch, TorchVolume
+from muster.api.crd import format_crd_yaml
 from muster.clients.kubernetes.client import Client
 
 MARKS = {
@@ -91,12 +92,26 @@ def helm(cluster: Cluster) -> Helm:
     return Helm(cluster.kubeconfig)
 
 
+@pytest.fixture(scope="session")
+def crd(cluster: Cluster) -> None:
+    """Give the cluster the jobs' CustomResourceDefinition."""
+    cluster.up()
+    Kubectl(cluster.kubeconfig).define(format_crd_yaml())
+
+
+@pytest.fixture(scope="session")
+def namespace_store(cluster: Cluster) -> Iterator[Namespaces]:
+    """Yield a store of new namespaces."""
+    cluster.up()
+    store = Namespaces()
+    yield store
+    store.close(Kubectl(cluster.kubeconfig))
+
+
 @pytest.fixture
-def namespace(kubectl: Kubectl) -> Iterator[str]:
+def namespace(kubectl: Kubectl, namespace_store: Namespaces) -> Iterator[str]:
     """Yield a namespace for the test."""
-    name = f"test-{uuid.uuid4().hex[:8]}"
-    kubectl("create", "namespace", name)
-    kubectl.wait("create", "serviceaccount/default", f"--namespace={name}")
+    name = namespace_store.take(kubectl)
     yield name
     kubectl("delete", "namespace", name, "--wait=false")
 
@@ -126,11 +141,14 @@ def installed_operator(installer: Installer, kubectl: Kubectl, helm: Helm) -> In
     return installer.provide(kubectl, helm)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def torch_for_pods(cluster: Cluster) -> TorchVolume:
     """Return the parts of a pod with PYTHON_IMAGE that it needs to import torch and similar packages."""
     if isinstance(cluster, GivenCluster):
         return torch_volume.NOTHING
+    if isinstance(cluster, KindCluster):
+        # Its image is built for this environment's Python.
+        return torch_volume.of(torch_volume.folders())
     try:
         return torch_volume.provide()
     except NoTorch as why:

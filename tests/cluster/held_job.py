@@ -1,6 +1,5 @@
 """A job whose ranks count steps until the test releases them."""
 
-import json
 from typing import Any
 
 from cluster.images import PULL_POLICY, PYTHON_IMAGE
@@ -46,7 +45,8 @@ def held_job(name: str, namespace: str, nodes: int = 2, procs_per_node: int = 2)
 
 def status(kubectl: Kubectl, namespace: str, job: str) -> Any:
     """Return the job's status."""
-    return json.loads(kubectl("get", JOB, job, f"--namespace={namespace}", "--output=json")).get("status", {})
+    path = f"/apis/muster.dev/v1alpha1/namespaces/{namespace}/distributedtrainingjobs/{job}"
+    return kubectl.read(path).get("status", {})
 
 
 def steps(kubectl: Kubectl, namespace: str, job: str) -> int:
@@ -56,10 +56,12 @@ def steps(kubectl: Kubectl, namespace: str, job: str) -> int:
 
 def pods(kubectl: Kubectl, namespace: str, job: str = "") -> dict[str, str]:
     """Return the pods of a job, or of all jobs: each name with the uid and the number of container restarts."""
-    path = "{range .items[*]}{.metadata.name}={.metadata.uid} {.status.containerStatuses[*].restartCount}{'\\n'}{end}"
-    selector = f"--selector=muster.dev/job={job}" if job else "--selector=muster.dev/job"
-    listed = kubectl("get", "pods", f"--namespace={namespace}", selector, f"--output=jsonpath={path}")
-    return dict(line.split("=", 1) for line in listed.splitlines())
+    found = kubectl.list(namespace, "pods", f"muster.dev/job={job}" if job else "muster.dev/job")
+    return {each["metadata"]["name"]: f"{each['metadata']['uid']} {_count_restarts(each)}" for each in found}
+
+
+def _count_restarts(pod: Any) -> int:
+    return sum(each["restartCount"] for each in pod["status"].get("containerStatuses", []))
 
 
 def ready_pods(kubectl: Kubectl, namespace: str, job: str = "") -> dict[str, str]:

@@ -7,11 +7,13 @@ import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+from urllib.parse import quote
 
 import yaml
 
 from cluster import images, lan, lifecycle, node, operator_image, packages, places, programs
+from cluster.api_reader import get_reader
 from cluster.images import Image
 from cluster.node import Machine
 
@@ -72,7 +74,7 @@ class SharedCluster:
         return image.name
 
     def load(self, image: Image) -> None:
-        """Load an image into the nodes."""
+        """Load an image into the nodes for all pods."""
         self.up()
         machine, state = self._machine(), places.state()
         keepers = [int((state.node(each.name) / "keeper").read_bytes()) for each in lan.NODES]
@@ -109,6 +111,19 @@ class Kubectl:
     def __init__(self, kubeconfig: Path) -> None:
         self.kubeconfig = kubeconfig
         self._command = [str(programs.find("kubectl")), f"--kubeconfig={kubeconfig}"]
+        self._reader = get_reader(kubeconfig)
+
+    def read(self, path: str) -> Any:
+        """Return an object or a list, as `kubectl get --raw` does, without a process."""
+        return json.loads(self._reader.read(path))
+
+    def read_log(self, namespace: str, pod: str, container: str) -> str:
+        """Return the log of a container so far, without a process."""
+        return self._reader.read(f"/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}")
+
+    def list(self, namespace: str, kind: str, selector: str) -> Any:
+        """Return the objects of a kind of the core group, such as `pods`, without a process."""
+        return self.read(f"/api/v1/namespaces/{namespace}/{kind}?labelSelector={quote(selector)}")["items"]
 
     def __call__(self, *arguments: str, stdin: str | None = None) -> str:
         """Run it to success; return its output."""

@@ -3,13 +3,11 @@
 import pytest
 
 from cluster.backend.world import World
-from cluster.shared import Kubectl
-from muster.api.crd import format_crd_yaml
 from muster.clients.kubernetes.client import Client
 
 
 @pytest.fixture
-async def world(kubectl: Kubectl, client: Client, namespace: str) -> World:
+async def world(crd: None, client: Client, namespace: str) -> World:
     """Return a job of two nodes without pods."""
-    kubectl.define(format_crd_yaml())
+    del crd  # the cluster has it
     return await World.begin(client, namespace)

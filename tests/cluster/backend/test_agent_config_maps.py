@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from cluster.shared import Kubectl
-from muster.api.crd import format_crd_yaml
 from muster.api.document import JSON
 from muster.api.json_fields import read_mapping, read_string
 from muster.api.spec.job import Job, Metadata, Spec
@@ -78,9 +76,9 @@ class Team:
 
 
 @pytest.fixture
-async def team(kubectl: Kubectl, client: Client, namespace: str) -> Team:
+async def team(crd: None, client: Client, namespace: str) -> Team:
     """Return a namespace without jobs."""
-    kubectl.define(format_crd_yaml())
+    del crd  # the cluster has it
     return Team(client, namespace)
 
 

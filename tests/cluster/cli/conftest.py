@@ -5,13 +5,12 @@ import pytest
 from cluster.cli.told_jobs import ToldJobs
 from cluster.muster_command import Muster
 from cluster.shared import Kubectl
-from muster.api.crd import format_crd_yaml
 
 
 @pytest.fixture
-def told(kubectl: Kubectl, namespace: str) -> ToldJobs:
+def told(crd: None, kubectl: Kubectl, namespace: str) -> ToldJobs:
     """Jobs of the test's namespace."""
-    kubectl.define(format_crd_yaml())
+    del crd  # the cluster has it
     return ToldJobs(kubectl, namespace)
 
 

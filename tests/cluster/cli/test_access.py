@@ -7,6 +7,7 @@ import pytest
 
 from cluster.cli.told_jobs import NAME, RUNNING, ToldJobs
 from cluster.muster_command import Muster
+from cluster.operator.operator_process import read_config
 from cluster.shared import Kubectl
 from muster.cli.jobs.api_problems import explain_api_error
 from muster.clients.kubernetes.client import Client
@@ -15,7 +16,7 @@ from muster.objects.kubernetes.kinds import Kind
 
 
 def config_of(kubectl: Kubectl, folder: Path, token: str, **cluster: object) -> Path:
-    config = json.loads(kubectl("config", "view", "--raw", "--minify", "--flatten", "--output=json"))
+    config = json.loads(read_config(kubectl.kubeconfig))
     config["users"] = [{"name": "somebody", "user": {"token": token}}]
     config["contexts"][0]["context"]["user"] = "somebody"
     config["clusters"][0]["cluster"] |= cluster

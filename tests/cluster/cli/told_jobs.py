@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from cluster.images import PULL_POLICY, PYTHON_IMAGE
 from cluster.shared import Kubectl
@@ -104,8 +105,7 @@ class ToldJobs:
 
     def tell(self, status: Status) -> None:
         """Write the job's status."""
-        job = json.loads(self._run("get", JOB, "--output=json"))
-        whole = json.dumps({**job, "status": serialise_status(status)})
+        whole = json.dumps({**self._read(), "status": serialise_status(status)})
         self._run("replace", "--subresource=status", "-f", "-", stdin=whole)
 
     def delete(self) -> None:
@@ -114,7 +114,7 @@ class ToldJobs:
 
     def pod(self, node: int, command: str, cpu: str = "10m") -> None:
         """Create a pod of the job that prints the output of `command` (a shell's), with a request for `cpu`."""
-        uid = self._run("get", JOB, "--output=jsonpath={.metadata.uid}")
+        uid = self._read()["metadata"]["uid"]
         labels = {"muster.dev/job": NAME, "muster.dev/job-uid": uid, "muster.dev/node": str(node)}
         trainer: dict[str, JSON] = {"name": "trainer", "image": PYTHON_IMAGE, "imagePullPolicy": PULL_POLICY}
         trainer |= {"command": ["sh", "-c", command], "resources": {"requests": {"cpu": cpu}}}
@@ -130,6 +130,11 @@ class ToldJobs:
         """Wait for a pod's phase."""
         pod = f"pod/{NAME}-{node}-0"
         self.kubectl.wait(f"jsonpath={{.status.phase}}={phase}", pod, f"--namespace={self.namespace}")
+
+    def _read(self) -> Any:
+        return self.kubectl.read(
+            f"/apis/muster.dev/v1alpha1/namespaces/{self.namespace}/distributedtrainingjobs/{NAME}"
+        )
 
     def _run(self, *arguments: str, stdin: str | None = None) -> str:
         return self.kubectl(*arguments, f"--namespace={self.namespace}", stdin=stdin)

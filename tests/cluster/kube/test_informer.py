@@ -2,11 +2,13 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 
 from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Drop, Fate, Stream, error_event
 from cluster.kube.builders import config_map, meta
+from cluster.shared import Kubectl
 from muster.clients.kubernetes import client as client_module
 from muster.clients.kubernetes.client import Change, Client
 from muster.clients.kubernetes.informer import Informer
@@ -54,8 +56,8 @@ def informer(client: Client, namespace: str, listener: Callable[[Change], None],
     return Informer(client, CONFIG_MAPS, (namespace,), listener, labels=MINE, silence_seconds=silence)
 
 
-async def make(client: Client, namespace: str, name: str) -> None:
-    await client.create(CONFIG_MAPS, namespace, config_map(name, {"mine": "yes"}))
+async def make(client: Client, namespace: str, name: str, label: str = "yes") -> None:
+    await client.create(CONFIG_MAPS, namespace, config_map(name, {"mine": label}))
 
 
 async def touch(client: Client, namespace: str, name: str) -> None:
@@ -80,7 +82,7 @@ def once(matches: Callable[[Call], bool], fate: Fate) -> Callable[[Call], Fate]:
     return lambda call: next(fates, PASS) if matches(call) else PASS
 
 
-PROBLEMS = {
+PROBLEMS: dict[str, Callable[[], Callable[[Call], Fate]]] = {
     "the list is too old": lambda: once(is_verb("list"), Answer(410, "Expired")),
     "the list is refused": lambda: once(is_verb("list"), Answer(403, "Forbidden")),
     "the list fails": lambda: once(is_verb("list"), Answer(500, "InternalError")),
@@ -103,18 +105,26 @@ def is_verb(verb: str) -> Callable[[Call], bool]:
     return lambda call: call.verb == verb
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
-async def test_nothing_is_lost_or_told_twice(
-    proxy: ApiProxy, proxied: Client, client: Client, namespace: str, problem: str
-) -> None:
-    listener = Listener()
-    await make(client, namespace, "a")
-    proxy.decide = PROBLEMS[problem]()
-    async with running(informer(proxied, namespace, listener)):
-        await make(client, namespace, "b")
-        assert await listener.until(2) == [("ADDED", "a"), ("ADDED", "b")]
-        await touch(client, namespace, "a")
-        assert (await listener.until(3))[2:] == [("MODIFIED", "a")]
+async def test_nothing_is_lost_or_told_twice(client: Client, kubectl: Kubectl, namespace: str, tmp_path: Path) -> None:
+    """All problems at the same time, because an informer waits before it tries again."""
+
+    async def check(label: str, problem: Callable[[Call], Fate]) -> None:
+        listener, folder, (a, b) = Listener(), tmp_path / label, (f"{label}-a", f"{label}-b")
+        folder.mkdir()
+        await make(client, namespace, a, label)
+        async with ApiProxy.serve(folder, kubectl.kubeconfig) as proxy:
+            proxied = await Client.connect(str(proxy.kubeconfig))
+            proxy.decide = problem
+            async with running(Informer(proxied, CONFIG_MAPS, (namespace,), listener, labels=f"mine={label}")):
+                await make(client, namespace, b, label)
+                assert await listener.until(2) == [("ADDED", a), ("ADDED", b)]
+                await touch(client, namespace, a)
+                assert (await listener.until(3))[2:] == [("MODIFIED", a)]
+            await proxied.close()
+
+    async with asyncio.TaskGroup() as group:
+        for name, make_problem in PROBLEMS.items():
+            group.create_task(check(name.replace(" ", "-").lower(), make_problem()), name=name)
 
 
 async def test_a_watch_that_was_cut_goes_on_where_it_was(

@@ -1,18 +1,22 @@
+"""Elections on a real API server. All run at the same time, because they wait for Leases to expire."""
+
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Fate, Lose
+from cluster.shared import Kubectl
 from muster.api.document import JSON
 from muster.api.json_fields import read_mapping
 from muster.clients.kubernetes.client import Client
 from muster.clients.kubernetes.lease import LeaderElector, make_identity
 from muster.objects.kubernetes.kinds import LEASES
 
-NAME = "muster-operator"
 PATIENCE_SECONDS = 60
 LEASE_SECONDS = 15
 HANDED_OVER_SECONDS = 12
@@ -22,9 +26,8 @@ HANDED_OVER_SECONDS = 12
 class Contender:
     """One operator: its terms, and whether it leads now."""
 
-    def __init__(self, client: Client, namespace: str, identity: str, ahead_seconds: float = 0) -> None:
-        clock = lambda: time.time() + ahead_seconds  # noqa: E731 - it is one
-        self.leader_elector = LeaderElector(client, namespace, NAME, identity, clock=clock)
+    def __init__(self, leader_elector: LeaderElector) -> None:
+        self.leader_elector = leader_elector
         self.leader_terms: list[int] = []
         self.leads = asyncio.Event()
         self.stopped = asyncio.Event()
@@ -59,75 +62,88 @@ async def until(is_so: Callable[[], bool]) -> None:
             await asyncio.sleep(0.1)
 
 
-@pytest.fixture
-def contend(namespace: str) -> Callable[[Client, str], Contender]:
-    return lambda client, identity: Contender(client, namespace, identity)
+@dataclass(frozen=True)
+class Election:
+    """A Lease, and the ways to the API server: directly, and by a proxy."""
+
+    client: Client
+    kubectl: Kubectl
+    namespace: str
+    name: str
+    folder: Path
+
+    def contend(self, identity: str, client: Client | None = None, ahead_seconds: float = 0) -> Contender:
+        clock = lambda: time.time() + ahead_seconds  # noqa: E731 - it is one
+        return Contender(LeaderElector(client or self.client, self.namespace, self.name, identity, clock=clock))
+
+    async def spec(self) -> dict[str, JSON]:
+        return dict(read_mapping((await self.client.get(LEASES, self.namespace, self.name)).get("spec")))
+
+    @contextlib.asynccontextmanager
+    async def proxied(self) -> AsyncIterator[tuple[ApiProxy, Client]]:
+        folder = self.folder / self.name
+        folder.mkdir()
+        async with ApiProxy.serve(folder, self.kubectl.kubeconfig) as proxy:
+            client = await Client.connect(str(proxy.kubeconfig))
+            yield proxy, client
+            await client.close()
 
 
-async def spec(client: Client, namespace: str) -> dict[str, JSON]:
-    return dict(read_mapping((await client.get(LEASES, namespace, NAME)).get("spec")))
-
-
-async def test_one_leads_and_the_other_knows_who(
-    client: Client, namespace: str, contend: Callable[[Client, str], Contender]
-) -> None:
-    first = contend(client, "first")
+async def one_leads_and_the_other_knows_who(election: Election) -> None:
+    first = election.contend("first")
     await first.until_it_leads()
-    second = contend(client, "second")
+    second = election.contend("second")
     await until(lambda: second.leader_elector.holder is not None)
     await asyncio.sleep(3)
     assert not second.leader_terms
     assert (first.leader_elector.holder, second.leader_elector.holder) == ("first", "first")
-    lease = await spec(client, namespace)
+    lease = await election.spec()
     assert (lease["holderIdentity"], lease["leaseTransitions"]) == ("first", first.leader_terms[0])
     await first.stop()
     assert first.stopped.is_set()
     assert await second.until_it_leads() < HANDED_OVER_SECONDS
     assert second.leader_terms == [first.leader_terms[0] + 1]
     await second.stop()
-    assert (await spec(client, namespace))["holderIdentity"] == ""
+    assert (await election.spec())["holderIdentity"] == ""
     assert second.leader_elector.holder is None
 
 
-async def test_a_leader_that_is_cut_off_stops_before_another_leads(
-    proxy: ApiProxy, proxied: Client, client: Client, contend: Callable[[Client, str], Contender]
-) -> None:
-    first = contend(proxied, "first")
-    await first.until_it_leads()
-    second = contend(client, "second")
-    proxy.decide = lambda _: Answer(500, "InternalError")
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        await first.stopped.wait()
-    assert not second.leader_terms
-    assert await second.until_it_leads() < LEASE_SECONDS
-    assert second.leader_terms == [first.leader_terms[0] + 1]
-    proxy.decide = lambda _: PASS
-    await second.stop()
-    await first.until_it_leads()
-    assert first.leader_terms == [second.leader_terms[0] - 1, second.leader_terms[0] + 1]
-    await first.stop()
+async def a_leader_that_is_cut_off_stops_before_another_leads(election: Election) -> None:
+    async with election.proxied() as (proxy, proxied):
+        first = election.contend("first", proxied)
+        await first.until_it_leads()
+        second = election.contend("second")
+        proxy.decide = lambda _: Answer(500, "InternalError")
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await first.stopped.wait()
+        assert not second.leader_terms
+        assert await second.until_it_leads() < LEASE_SECONDS
+        assert second.leader_terms == [first.leader_terms[0] + 1]
+        proxy.decide = lambda _: PASS
+        await second.stop()
+        await first.until_it_leads()
+        assert first.leader_terms == [second.leader_terms[0] - 1, second.leader_terms[0] + 1]
+        await first.stop()
 
 
-async def test_a_leader_that_was_killed_is_followed(
-    proxy: ApiProxy, proxied: Client, client: Client, contend: Callable[[Client, str], Contender]
-) -> None:
-    first = contend(proxied, "host_1")
-    await first.until_it_leads()
-    # Like a killed process: none of its requests reaches the API server.
-    proxy.decide = lambda _: Answer(503, "ServiceUnavailable")
-    await first.stop()
-    second = contend(client, "host_2")
-    assert await second.until_it_leads() < LEASE_SECONDS + HANDED_OVER_SECONDS
-    assert second.leader_terms[0] > first.leader_terms[0]
-    await second.stop()
+async def a_leader_that_was_killed_is_followed(election: Election) -> None:
+    async with election.proxied() as (proxy, proxied):
+        first = election.contend("host_1", proxied)
+        await first.until_it_leads()
+        # Like a killed process: none of its requests reaches the API server.
+        proxy.decide = lambda _: Answer(503, "ServiceUnavailable")
+        await first.stop()
+        second = election.contend("host_2")
+        assert await second.until_it_leads() < LEASE_SECONDS + HANDED_OVER_SECONDS
+        assert second.leader_terms[0] > first.leader_terms[0]
+        await second.stop()
 
 
-async def test_the_lease_taken_away_ends_the_leader_term(
-    client: Client, namespace: str, contend: Callable[[Client, str], Contender]
-) -> None:
-    first = contend(client, "first")
+async def the_lease_taken_away_ends_the_leader_term(election: Election) -> None:
+    first = election.contend("first")
     await first.until_it_leads()
-    await client.merge(LEASES, namespace, NAME, {"spec": {"holderIdentity": "thief", "leaseTransitions": 2**30}})
+    thief: JSON = {"holderIdentity": "thief", "leaseTransitions": 2**30}
+    await election.client.merge(LEASES, election.namespace, election.name, {"spec": thief})
     async with asyncio.timeout(PATIENCE_SECONDS):
         await first.stopped.wait()
     assert first.leader_elector.holder == "thief"
@@ -136,55 +152,51 @@ async def test_the_lease_taken_away_ends_the_leader_term(
     await first.stop()
 
 
-async def test_a_deleted_lease_ends_the_leader_term_and_never_lowers_it(
-    client: Client, namespace: str, contend: Callable[[Client, str], Contender]
-) -> None:
-    first = contend(client, "first")
+async def a_deleted_lease_ends_the_leader_term_and_never_lowers_it(election: Election) -> None:
+    first = election.contend("first")
     await first.until_it_leads()
-    await client.delete(LEASES, namespace, NAME)
+    await election.client.delete(LEASES, election.namespace, election.name)
     async with asyncio.timeout(PATIENCE_SECONDS):
         await first.stopped.wait()
     await first.until_it_leads()
     assert first.leader_terms[1] > first.leader_terms[0]
     await first.stop()
-    await client.delete(LEASES, namespace, NAME)
+    await election.client.delete(LEASES, election.namespace, election.name)
     # Another process, some seconds later, without the earlier terms.
-    second = Contender(client, namespace, "second", ahead_seconds=5)
+    second = election.contend("second", ahead_seconds=5)
     await second.until_it_leads()
     assert second.leader_terms[0] > first.leader_terms[1]
     await second.stop()
 
 
-async def test_a_renewal_whose_answer_is_lost_costs_no_leader_term(
-    proxy: ApiProxy, proxied: Client, client: Client, namespace: str, contend: Callable[[Client, str], Contender]
-) -> None:
-    first = contend(proxied, "first")
-    await first.until_it_leads()
-    lost: list[Call] = []
+async def a_renewal_whose_answer_is_lost_costs_no_leader_term(election: Election) -> None:
+    async with election.proxied() as (proxy, proxied):
+        first = election.contend("first", proxied)
+        await first.until_it_leads()
+        lost: list[Call] = []
 
-    def lose_updates(call: Call) -> Fate:
-        if call.verb == "update" and len(lost) < 2:
-            lost.append(call)
-            return Lose()
-        return PASS
+        def lose_updates(call: Call) -> Fate:
+            if call.verb == "update" and len(lost) < 2:
+                lost.append(call)
+                return Lose()
+            return PASS
 
-    proxy.decide = lose_updates
-    await until(lambda: len(lost) == 2)
-    # The renewal after them succeeds.
-    await asyncio.sleep(4)
-    # Changing a label makes the leader's version outdated.
-    await client.merge(LEASES, namespace, NAME, {"metadata": {"labels": {"a": "b"}}})
-    await asyncio.sleep(4)
-    assert first.leads.is_set()
-    assert len(first.leader_terms) == 1
-    await first.stop()
-    lease = await client.get(LEASES, namespace, NAME)
-    assert read_mapping(lease["metadata"])["labels"] == {"a": "b"}
+        proxy.decide = lose_updates
+        await until(lambda: len(lost) == 2)
+        # The renewal after them succeeds.
+        await asyncio.sleep(4)
+        # Changing a label makes the leader's version outdated.
+        labels: JSON = {"a": "b"}
+        await election.client.merge(LEASES, election.namespace, election.name, {"metadata": {"labels": labels}})
+        await asyncio.sleep(4)
+        assert first.leads.is_set()
+        assert len(first.leader_terms) == 1
+        await first.stop()
+        lease = await election.client.get(LEASES, election.namespace, election.name)
+        assert read_mapping(lease["metadata"])["labels"] == labels
 
 
-async def test_an_acquisition_whose_answer_is_lost_is_made_again(
-    proxy: ApiProxy, proxied: Client, client: Client, namespace: str, contend: Callable[[Client, str], Contender]
-) -> None:
+async def an_acquisition_whose_answer_is_lost_is_made_again(election: Election) -> None:
     lost: list[Call] = []
 
     def lose_the_first(call: Call) -> Fate:
@@ -193,18 +205,37 @@ async def test_an_acquisition_whose_answer_is_lost_is_made_again(
             return Lose()
         return PASS
 
-    proxy.decide = lose_the_first
-    first = contend(proxied, "first")
-    await first.until_it_leads()
-    assert (await spec(client, namespace))["leaseTransitions"] == first.leader_terms[0]
-    await first.stop()
+    async with election.proxied() as (proxy, proxied):
+        proxy.decide = lose_the_first
+        first = election.contend("first", proxied)
+        await first.until_it_leads()
+        assert (await election.spec())["leaseTransitions"] == first.leader_terms[0]
+        await first.stop()
 
 
-async def test_work_that_ends_gives_the_lease_back(client: Client, namespace: str) -> None:
+async def work_that_ends_gives_the_lease_back(election: Election) -> None:
     async def fail(leader_term: int) -> None:
         raise RuntimeError(f"term {leader_term} went wrong")
 
-    leader_elector = LeaderElector(client, namespace, NAME, make_identity())
+    leader_elector = LeaderElector(election.client, election.namespace, election.name, make_identity())
     with pytest.raises(RuntimeError, match="went wrong"):
         await leader_elector.run(fail)
-    assert (await spec(client, namespace))["holderIdentity"] == ""
+    assert (await election.spec())["holderIdentity"] == ""
+
+
+ELECTIONS = (
+    one_leads_and_the_other_knows_who,
+    a_leader_that_is_cut_off_stops_before_another_leads,
+    a_leader_that_was_killed_is_followed,
+    the_lease_taken_away_ends_the_leader_term,
+    a_deleted_lease_ends_the_leader_term_and_never_lowers_it,
+    a_renewal_whose_answer_is_lost_costs_no_leader_term,
+    an_acquisition_whose_answer_is_lost_is_made_again,
+    work_that_ends_gives_the_lease_back,
+)
+
+
+async def test_elections(client: Client, kubectl: Kubectl, namespace: str, tmp_path: Path) -> None:
+    async with asyncio.TaskGroup() as group:
+        for number, hold in enumerate(ELECTIONS):
+            group.create_task(hold(Election(client, kubectl, namespace, f"lease-{number}", tmp_path)))

@@ -1,11 +1,13 @@
 """Jobs on the test cluster: their commands, and requests about them."""
 
 import json
+import time
 from dataclasses import dataclass
 from typing import Any
 
 from cluster.images import PULL_POLICY, PYTHON_IMAGE
-from cluster.shared import Kubectl, Manifest
+from cluster.shared import WAIT_SECONDS, Kubectl, Manifest
+from cluster.waiting import PAUSE_SECONDS
 
 OK = "import os; print('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'], flush=True)"
 FOREVER = "import time; time.sleep(600)"
@@ -56,7 +58,9 @@ class Jobs:
 
     def resource(self, name: str) -> Any:
         """Return the job's resource."""
-        return json.loads(self.run("get", f"dtj/{name}", "--output=json"))
+        return self.kubectl.read(
+            f"/apis/muster.dev/v1alpha1/namespaces/{self.namespace}/distributedtrainingjobs/{name}"
+        )
 
     def status(self, name: str) -> Any:
         """Return the job's status."""
@@ -66,24 +70,32 @@ class Jobs:
         """Patch the job's spec."""
         self.run("patch", f"dtj/{name}", "--type=merge", "--patch", json.dumps({"spec": spec}))
 
-    def children(self, name: str, kinds: str = "pods,services,configmaps") -> set[str]:
-        """Return the job's objects, without its resource."""
-        selector = f"--selector=muster.dev/job={name}"
-        return set(self.run("get", kinds, selector, "--output=name").split())
+    def children(self, name: str, *kinds: str) -> set[str]:
+        """Return the job's objects of these kinds, or all of them, without its resource: `pod/vit-0-0`."""
+        return {
+            f"{kind.removesuffix('s')}/{each['metadata']['name']}"
+            for kind in kinds or ("pods", "services", "configmaps")
+            for each in self.kubectl.list(self.namespace, kind, f"muster.dev/job={name}")
+        }
 
     def started_pod(self, name: str) -> Any:
         """Return a pod whose container has started by the kubelet's report, which is later than muster's report of the
         rank.
         """
-        self.kubectl.wait(
-            "jsonpath={.status.containerStatuses[0].containerID}", f"pod/{name}", f"--namespace={self.namespace}"
-        )
-        return json.loads(self.run("get", "pod", name, "--output=json"))
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not _has_started(pod := self.kubectl.read(f"/api/v1/namespaces/{self.namespace}/pods/{name}")):
+            assert time.monotonic() < deadline, pod["status"]
+            time.sleep(PAUSE_SECONDS)
+        return pod
 
     def log(self, pod: str) -> str:
         """Return a pod's log."""
-        return self.run("logs", self.started_pod(pod)["metadata"]["name"])
+        return self.kubectl.read_log(self.namespace, self.started_pod(pod)["metadata"]["name"], "trainer")
 
     def run(self, *arguments: str, stdin: str | None = None) -> str:
         """Run kubectl in the jobs' namespace."""
         return self.kubectl(f"--namespace={self.namespace}", *arguments, stdin=stdin)
+
+
+def _has_started(pod: Any) -> bool:
+    return any(each.get("containerID") for each in pod["status"].get("containerStatuses", [])[:1])

@@ -5,7 +5,7 @@ event.
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,8 +14,6 @@ import pytest
 
 from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Drop, Fate, Lose, Stream, error_event
 from cluster.operator.cluster_jobs import Jobs
-from cluster.shared import Kubectl
-from muster.api.crd import format_crd_yaml
 from muster.clients.kubernetes.client import Change
 from muster.controller.jobs.job_memory import JobMemory
 from muster.controller.watch.resources import ResourceWatch
@@ -58,9 +56,9 @@ class Site:
 
 
 @pytest.fixture
-def known_jobs(kubectl: Kubectl, jobs: Jobs) -> Jobs:
+def known_jobs(crd: None, jobs: Jobs) -> Jobs:
     """Jobs on a cluster with the CRD and without an operator."""
-    kubectl.define(format_crd_yaml())
+    del crd  # the cluster has it
     return jobs
 
 
@@ -111,32 +109,31 @@ async def test_it_reads_and_does_nothing_else(
     assert about == {("list", "distributedtrainingjobs"), ("watch", "distributedtrainingjobs")}
 
 
-@pytest.mark.parametrize(
-    "fate",
-    [
-        Answer(410, "Expired"),
-        Answer(403, "Forbidden"),
-        Answer(429, "TooManyRequests", retry_after=1),
-        Answer(500, "InternalError"),
-        Stream(error_event(410, "Expired")),
-        Stream(error_event(500, "InternalError")),
-        Stream(b""),
-        Drop(),
-        Lose(),
-    ],
-    ids=["410", "403", "429", "500", "410 event", "500 event", "empty", "dropped", "cut off"],
-)
+FATES: Mapping[str, Fate] = {
+    "410": Answer(410, "Expired"),
+    "403": Answer(403, "Forbidden"),
+    "429": Answer(429, "TooManyRequests", retry_after=1),
+    "500": Answer(500, "InternalError"),
+    "410-event": Stream(error_event(410, "Expired")),
+    "500-event": Stream(error_event(500, "InternalError")),
+    "empty": Stream(b""),
+    "dropped": Drop(),
+    "cut-off": Lose(),
+}
+
+
 async def test_the_operator_gets_the_next_event_after_a_watch_fails(
-    known_jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fate: Fate
+    known_jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """One after the other: the first watch and, after a cut, each later one has another problem."""
     async with watching(known_jobs, tmp_path, monkeypatch) as site:
-        watch = site.proxy.decide = OneWatch(fate)
-        await site.apply("early")
-        await site.heard.until("ADDED", "early")
-        async with asyncio.timeout(SOON_SECONDS):
-            await watch.over.wait()  # a late list has reported the job, and the first watch follows it
-        await site.apply("late")
-        await site.heard.until("ADDED", "late")
+        for name, fate in FATES.items():
+            watch = site.proxy.decide = OneWatch(fate)
+            site.proxy.cut_watches()
+            async with asyncio.timeout(SOON_SECONDS):
+                await watch.over.wait()
+            await site.apply(f"after-{name}")
+            await site.heard.until("ADDED", f"after-{name}")
 
 
 async def test_a_cut_watch_goes_on(known_jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
