@@ -223,7 +223,7 @@ def run_operator(cluster: ControlPlane, url: str, speed: int) -> Iterator[Operat
         encoding="utf-8",
     )
     kubeconfig = account(kubectl, Helm(state.kubeconfig), NAMESPACE, folder)
-    with replicas(kubectl, kubeconfig, NAMESPACE, folder) as operators:
+    with replicas(kubectl, kubeconfig, NAMESPACE, folder, is_forked=False) as operators:
         operators.config, operators.environment = config, FAKE_VARIABLES
         if speed > 1:
             hook = folder / "hook"

@@ -131,7 +131,7 @@ async def run_site(
         )
         await make_namespace(api, namespace)
         operator_account = account(kubectl, Helm(state.kubeconfig), namespace, folder)
-        operators = stack.enter_context(replicas(kubectl, operator_account, namespace, folder))
+        operators = stack.enter_context(replicas(kubectl, operator_account, namespace, folder, is_forked=False))
         await asyncio.to_thread(operators.start)
         agents = await stack.enter_async_context(run_agents(cluster, namespace)) if with_agents else None
         jobs, pods = JobWatch(), PodTimes(PREFIX)

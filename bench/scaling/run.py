@@ -101,7 +101,7 @@ def operator(control_plane: ControlPlane, namespace: str) -> Iterator[OperatorPr
     folder.mkdir()
     kubectl = Kubectl(state.kubeconfig)
     operator_account = account(kubectl, Helm(state.kubeconfig), namespace, folder)
-    with replicas(kubectl, operator_account, namespace, folder) as operators:
+    with replicas(kubectl, operator_account, namespace, folder, is_forked=False) as operators:
         yield operators.start()
 
 

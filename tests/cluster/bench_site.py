@@ -43,7 +43,7 @@ def operated_namespace() -> Iterator[tuple[Kubectl, str]]:
         kubectl.wait("create", "serviceaccount/default", f"--namespace={namespace}")
         with tempfile.TemporaryDirectory() as folder:
             rights = account(kubectl, Helm(cluster.kubeconfig), namespace, Path(folder))
-            with replicas(kubectl, rights, namespace, Path(folder)) as operators:
+            with replicas(kubectl, rights, namespace, Path(folder), is_forked=False) as operators:
                 operators.start()
                 yield kubectl, namespace
     finally:

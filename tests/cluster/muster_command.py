@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.terminal import Terminal
+from support.muster_process import run_muster
 
-PATIENCE_SECONDS = 120.0
+COMMAND = (sys.executable, "-P", "-m", "muster.cli.main")
 
 
 @dataclass(frozen=True)
@@ -20,19 +21,14 @@ class Muster:
 
     def __call__(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run the command to its end."""
-        return subprocess.run(
-            self._line(arguments),
-            env=self._environment,
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-        )
+        words = self._words(arguments)
+        ended = run_muster(*words, env=self._environment)
+        return subprocess.CompletedProcess(words, ended.exit_code, ended.output, ended.messages)
 
     def begin(self, *arguments: str) -> "subprocess.Popen[str]":
         """Start a command that continues."""
         return subprocess.Popen(
-            self._line(arguments),
+            [*COMMAND, *self._words(arguments)],
             env=self._environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -41,17 +37,17 @@ class Muster:
 
     def on_terminal(self, *arguments: str) -> Terminal:
         """Return a command on a terminal, not yet started."""
-        return Terminal(self._line(arguments), self._environment)
+        return Terminal([*COMMAND, *self._words(arguments)], self._environment)
 
     @property
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
 
-    def _line(self, arguments: tuple[str, ...]) -> list[str]:
+    def _words(self, arguments: tuple[str, ...]) -> list[str]:
         command, *rest = arguments
         # the other commands don't use a cluster
         about_a_job = ("ranks", "logs", "wait", "describe", "suspend", "resume", "restart", "rerun", "stacks")
         names = (*about_a_job, "list", "top", "doctor")
         asks = (command in names or "--on" in rest) and "--namespace" not in rest
         where = ["--namespace", self.namespace] if asks else []
-        return [sys.executable, "-P", "-m", "muster.cli.main", command, *rest, *where]
+        return [command, *rest, *where]

@@ -1,6 +1,7 @@
 """The operator as a process of this machine, with only the permissions that the chart gives its pods."""
 
 import contextlib
+import functools
 import json
 import os
 import secrets
@@ -13,13 +14,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import yaml
-
-from cluster import lan
+from cluster import chart, lan
 from cluster.helm import CHART, Helm
 from cluster.shared import Kubectl, Manifest
 from cluster.waiting import PAUSE_SECONDS, serves
 from muster.core.shard import Shard
+from support.muster_process import MusterProcess
 
 READY_SECONDS = 60.0
 END_SECONDS = 10.0
@@ -48,7 +48,7 @@ class OperatorProcess:
 
     `config` is its configuration file, `environment` its additional variables, `storage_image` the image that copies
     jobs' files, `options` its additional options. It runs the jobs of `shard`. Pods find the leader by the Service of
-    the namespace, as with the chart.
+    the namespace, as with the chart. Unless `is_forked`, it is a new Python, whose memory is that of a user's operator.
     """
 
     kubectl: Kubectl
@@ -61,6 +61,7 @@ class OperatorProcess:
     storage_image: str = ""
     options: tuple[str, ...] = ()
     shard: Shard = field(default_factory=Shard)
+    is_forked: bool = True
     collector_port: int = field(default_factory=free_port)
     health_port: int = field(default_factory=free_port)
     metrics_port: int = field(default_factory=free_port)
@@ -71,13 +72,14 @@ class OperatorProcess:
         folder = self.log.with_suffix(".tmp")
         folder.mkdir(exist_ok=True)
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "muster.cli.main", "operator", *self._options()],
-                # A killed process leaves the files that the Kubernetes client makes of a kubeconfig's certificates.
-                env={**os.environ, "KUBECONFIG": str(self.kubeconfig), "TMPDIR": str(folder), **self.environment},
-                stdout=log,
-                stderr=log,
-            )
+            words = ["operator", *self._options()]
+            # A killed process leaves the files that the Kubernetes client makes of a kubeconfig's certificates.
+            more = {"KUBECONFIG": str(self.kubeconfig), "TMPDIR": str(folder), **self.environment}
+            if self.is_forked:
+                self._process = MusterProcess(words, env={**os.environ, **more}, stdout=log, stderr=log)
+            else:
+                command = [sys.executable, "-P", "-m", "muster.cli.main", *words]
+                self._process = subprocess.Popen(command, env={**os.environ, **more}, stdout=log, stderr=log)
         is_ready = serves(f"http://127.0.0.1:{self.health_port}/readyz")
         deadline = time.monotonic() + READY_SECONDS
         while not is_ready():
@@ -181,19 +183,30 @@ def account(
         "board": {"enabled": name == "muster-board", "logs": True},
     }
     values.write_text(json.dumps({"image": {"repository": "unused"}, **given}), encoding="utf-8")
-    version = json.loads(kubectl("version", "--output=json"))["serverVersion"]["gitVersion"]
-    where = (f"--namespace={namespace}", f"--kube-version={version}")
+    where = (f"--namespace={namespace}", f"--kube-version={read_version(kubectl.kubeconfig)}")
     rendered = helm("template", "muster", str(CHART), *where, f"--values={values}", "--set=userRoles=false")
-    rights = [each for each in yaml.safe_load_all(rendered) if each and each["kind"] in RIGHTS]
+    rights = [each for each in chart.documents(rendered) if each["kind"] in RIGHTS]
     kubectl.apply(*rights)
     token = kubectl("create", "token", name, f"--namespace={namespace}", "--duration=1h").strip()
-    config = json.loads(kubectl("config", "view", "--raw", "--minify", "--flatten", "--output=json"))
+    config = json.loads(read_config(kubectl.kubeconfig))
     config["users"] = [{"name": "muster", "user": {"token": token}}]
     config["contexts"][0]["context"] |= {"user": "muster", "namespace": namespace}
     kubeconfig = folder / "kubeconfig"
     kubeconfig.touch(mode=0o600)
     kubeconfig.write_text(json.dumps(config), encoding="utf-8")
     return kubeconfig
+
+
+@functools.cache
+def read_version(kubeconfig: Path) -> str:
+    """Return the version of the API server."""
+    return str(json.loads(Kubectl(kubeconfig)("version", "--output=json"))["serverVersion"]["gitVersion"])
+
+
+@functools.cache
+def read_config(kubeconfig: Path) -> str:
+    """Return the administrator's kubeconfig with all certificates, as JSON."""
+    return Kubectl(kubeconfig)("config", "view", "--raw", "--minify", "--flatten", "--output=json")
 
 
 @dataclass
@@ -209,6 +222,7 @@ class Replicas:
     environment: Mapping[str, str] = field(default_factory=dict)
     storage_image: str = ""
     options: tuple[str, ...] = ()
+    is_forked: bool = True
     started: list[OperatorProcess] = field(default_factory=list)
 
     def start(self, shard: Shard | None = None) -> OperatorProcess:
@@ -218,6 +232,7 @@ class Replicas:
         replica = OperatorProcess(
             *(self.kubectl, self.kubeconfig, self.namespace, log, self.more),
             *(self.config, self.environment, self.storage_image, self.options, shard or Shard()),
+            is_forked=self.is_forked,
         )
         self.started.append(replica)
         return replica.start()
@@ -225,11 +240,18 @@ class Replicas:
 
 @contextlib.contextmanager
 def replicas(
-    kubectl: Kubectl, kubeconfig: Path, namespace: str, folder: Path, more: tuple[str, ...] = (), shards: int = 1
+    kubectl: Kubectl,
+    kubeconfig: Path,
+    namespace: str,
+    folder: Path,
+    more: tuple[str, ...] = (),
+    shards: int = 1,
+    *,
+    is_forked: bool = True,
 ) -> Iterator[Replicas]:
     """Operators that are stopped at the end."""
     kubectl.apply(*(collector_service(namespace, Shard(index, shards)) for index in range(shards)))
-    running = Replicas(kubectl, kubeconfig, namespace, folder, more)
+    running = Replicas(kubectl, kubeconfig, namespace, folder, more, is_forked=is_forked)
     try:
         yield running
     finally:

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from cluster.waiting import PAUSE_SECONDS, serves
 from muster.api.crd import format_crd_yaml
 from muster.cli.web.served.connections import MAX_CONNECTIONS
 from support.board_client import BoardClient, open_client, read_event
+from support.muster_process import MusterProcess
 
 AUDIENCE = "--audience=muster-board"
 READS = "--verb=get,list,watch"
@@ -69,10 +69,7 @@ def site(shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPathFactory
             ToldJobs(kubectl, namespace).create(RUNNING)
         kubeconfig = account(kubectl, Helm(shared_cluster.kubeconfig), a, folder, (b,), name="muster-board")
         options = (f"--namespace={a}", f"--namespace={b}", f"--port={port}", f"--health-port={health_port}", "--logs")
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "muster.cli.main", "board-server", *options],
-            env={**os.environ, "KUBECONFIG": str(kubeconfig)},
-        )
+        process = MusterProcess(["board-server", *options], env={**os.environ, "KUBECONFIG": str(kubeconfig)})
         stack.callback(stop, process)
         await_ready(process, health_port)
         yield Site(kubectl, f"http://127.0.0.1:{port}", a, b, process)
