@@ -57,27 +57,29 @@ def lives(fields_site: Site) -> Jobs:
     return jobs
 
 
-@pytest.mark.parametrize(
-    ("name", "lost"),
-    [
-        ("lost-time", {"startTime": None}),
-        ("lost-count", {"attempt": None}),
-        ("lost-all", {"startTime": None, "attempt": None, "phase": None, "conditions": None}),
-    ],
-)
-def test_a_start_that_was_taken_out_of_the_status_is_known_again(lives: Jobs, name: str, lost: dict[str, None]) -> None:
-    before, made = lives.status(name), pods(lives, name)
+LOST: dict[str, dict[str, None]] = {
+    "lost-time": {"startTime": None},
+    "lost-count": {"attempt": None},
+    "lost-all": {"startTime": None, "attempt": None, "phase": None, "conditions": None},
+}
+
+
+def test_a_start_that_was_taken_out_of_the_status_is_known_again(lives: Jobs) -> None:
+    before = {name: (lives.status(name), pods(lives, name)) for name in LOST}
     edited = time.time()
-    edit(lives, name, **lost)
-    lives.wait(name, STARTED)
-    lives.wait(name, "jsonpath={.status.startTime}")
-    lives.wait(name, RUNNING)
-    another_life(lives, f"after-{name}")
-    status = lives.status(name)
-    assert (status["phase"], status["ranks"]["running"], status["attempt"]) == ("Running", 1, 1)
-    # The ranks report their own start times: after the operator has written its own, and before the edit.
-    assert parse_timestamp(before["startTime"]) <= parse_timestamp(status["startTime"]) <= edited
-    assert pods(lives, name) == made
+    for name, lost in LOST.items():
+        edit(lives, name, **lost)
+    for name in LOST:
+        lives.wait(name, STARTED)
+        lives.wait(name, "jsonpath={.status.startTime}")
+        lives.wait(name, RUNNING)
+    another_life(lives, "after-lost")
+    for name, (former, made) in before.items():
+        status = lives.status(name)
+        assert (status["phase"], status["ranks"]["running"], status["attempt"]) == ("Running", 1, 1)
+        # The ranks report their own start times: after the operator has written its own, and before the edit.
+        assert parse_timestamp(former["startTime"]) <= parse_timestamp(status["startTime"]) <= edited
+        assert pods(lives, name) == made
 
 
 def test_a_time_that_is_none_is_told_of_and_the_ranks_run_on_until_it_is_corrected(lives: Jobs) -> None:
@@ -108,29 +110,30 @@ def events(jobs: Jobs, name: str, reason: str) -> list[str]:
     return result
 
 
-@pytest.mark.parametrize(
-    ("name", "changes", "says"),
-    [
-        ("over-bad-end", {"status": "true"}, '].status: found "true" of Complete'),
-        ("over-no-end", {"status": "False"}, "status.conditions: the phase is Succeeded and Complete isn't True"),
-    ],
-)
-def test_an_end_that_can_t_be_read_is_told_of_and_nothing_runs_again(
-    lives: Jobs, name: str, changes: dict[str, str], says: str
-) -> None:
-    conditions = lives.status(name)["conditions"]
-    broken = [{**entry, **changes} if entry["type"] == "Complete" else entry for entry in conditions]
-    # A start time would show that the job ran, so remove it too.
-    edit(lives, name, conditions=broken, startTime=None, attempt=None)
-    lives.wait(name, STALLED)
-    assert says in lives.status(name)["message"]
-    another_life(lives, f"after-{name}")
-    assert pods(lives, name) == set()
-    edit(lives, name, conditions=conditions)
-    another_life(lives, f"repaired-{name}")
-    status = lives.status(name)
-    assert (status["phase"], condition(status, "Complete")["status"]) == ("Succeeded", "True")
-    assert pods(lives, name) == set()
+BROKEN = {
+    "over-bad-end": ({"status": "true"}, '].status: found "true" of Complete'),
+    "over-no-end": ({"status": "False"}, "status.conditions: the phase is Succeeded and Complete isn't True"),
+}
+
+
+def test_an_end_that_can_t_be_read_is_told_of_and_nothing_runs_again(lives: Jobs) -> None:
+    ends = {name: lives.status(name)["conditions"] for name in BROKEN}
+    for name, (changes, _) in BROKEN.items():
+        broken = [{**entry, **changes} if entry["type"] == "Complete" else entry for entry in ends[name]]
+        # A start time would show that the job ran, so remove it too.
+        edit(lives, name, conditions=broken, startTime=None, attempt=None)
+    for name, (_, says) in BROKEN.items():
+        lives.wait(name, STALLED)
+        assert says in lives.status(name)["message"]
+    another_life(lives, "after-broken")
+    for name, conditions in ends.items():
+        assert pods(lives, name) == set()
+        edit(lives, name, conditions=conditions)
+    another_life(lives, "after-repaired")
+    for name in BROKEN:
+        status = lives.status(name)
+        assert (status["phase"], condition(status, "Complete")["status"]) == ("Succeeded", "True")
+        assert pods(lives, name) == set()
 
 
 def test_a_count_below_zero_is_told_of_also_by_the_next_operator(lives: Jobs, fields_site: Site) -> None:

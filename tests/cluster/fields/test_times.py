@@ -84,20 +84,17 @@ def test_the_resource_goes_with_all_of_it_when_its_time_is_over(timed: Jobs) -> 
     wait_for_deletion(timed, "dtj/tidy", "pod/tidy-0-0", "service/tidy-muster", "configmap/tidy-muster")
 
 
-def test_ranks_that_are_suspended_get_the_time_that_they_were_given(timed: Jobs) -> None:
-    timed.wait("saves", "jsonpath={.status.phase}=Running")
+def test_ranks_that_are_suspended_or_out_of_time_get_the_time_that_they_were_given(timed: Jobs) -> None:
+    for name in ("saves", "out-of-time"):
+        timed.wait(name, "jsonpath={.status.phase}=Running")
     with timed.kubectl.begin("logs", "--follow", "saves-0-0", f"--namespace={timed.namespace}") as following:
         assert following.stdout is not None
         while "trains" not in following.stdout.readline():
             assert following.poll() is None
         timed.patch("saves", suspend=True)
+        timed.patch("out-of-time", activeDeadlineSeconds=1)
         timed.wait("saves", "condition=Suspended")
         assert "saved" in following.stdout.read()
-
-
-def test_ranks_that_are_out_of_time_get_it_too(timed: Jobs) -> None:
-    timed.wait("out-of-time", "jsonpath={.status.phase}=Running")
-    timed.patch("out-of-time", activeDeadlineSeconds=1)
     timed.wait("out-of-time", "condition=Failed")
     assert "saved" in timed.log("out-of-time-0-0")
     detail = json.dumps(timed.status("out-of-time")["ranks"])

@@ -1,4 +1,4 @@
-"""Changes of a job: they apply to the next start of a suspended job, and are refused for a running one."""
+"""Changes of a job: most apply to the next start of a suspended job. test_resources.py has the refused ones."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,6 @@ from cluster.images import PULL_POLICY
 from cluster.operator.cluster_jobs import FOREVER
 from cluster.operator.operator_process import OperatorProcess
 from cluster.operator.site import Site
-from muster.api.changes import IMMUTABLE_MESSAGE
 
 RUNNING = "jsonpath={.status.phase}=Running"
 SAYS = "import os, time; print('world', os.environ['WORLD_SIZE'], os.environ.get('MODE'), flush=True); time.sleep(600)"
@@ -61,35 +60,6 @@ def test_a_suspended_job_is_changed_and_its_next_start_is_of_the_new_spec(changi
         assert "world 2 other" in jobs.log(pod)
     assert "world 2 None" in jobs.log("shrunk-0-1")
     assert json.loads(jobs.run("get", "dtj/shrunk", "--subresource=scale", "--output=json"))["spec"]["replicas"] == 1
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"nodes": 2},
-        {"procsPerNode": 3},
-        {"image": "registry.example/other"},
-        {"command": ["true"]},
-        {"env": [{"name": "MODE", "value": "other"}]},
-        {"template": template(MODE="other")},
-        {"nodeOverrides": [{"nodes": "0", "template": template(MODE="other")}]},
-        {"launcher": {"direct": None, "torchrun": {}}},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_a_job_that_runs_is_not_changed(changing: Site, change: dict[str, object]) -> None:
-    before = changing.jobs.resource("fixed")
-    with pytest.raises(AssertionError) as refused:
-        changing.jobs.patch("fixed", **change)
-    assert IMMUTABLE_MESSAGE in str(refused.value)
-    assert changing.jobs.resource("fixed")["spec"] == before["spec"]
-
-
-def test_a_job_that_runs_is_not_scaled(changing: Site) -> None:
-    with pytest.raises(AssertionError) as refused:
-        changing.jobs.run("scale", "dtj/fixed", "--replicas=2")
-    assert IMMUTABLE_MESSAGE in str(refused.value)
-    assert changing.jobs.children("fixed", "pods") == {"pod/fixed-0-0"}
 
 
 def test_what_may_change_of_a_job_that_runs_makes_no_new_pods(changing: Site) -> None:

@@ -9,16 +9,14 @@ from cluster.helm import Helm
 from cluster.operator.cluster_jobs import Jobs
 from cluster.operator.operator_process import OperatorProcess, Replicas, account, replicas
 from cluster.shared import Kubectl, SharedCluster
-from muster.api.crd import format_crd_yaml
 
 
 @pytest.fixture
 def operators(
-    shared_cluster: SharedCluster, kubectl: Kubectl, helm: Helm, namespace: str, tmp_path: Path
+    shared_cluster: SharedCluster, crd: None, kubectl: Kubectl, helm: Helm, namespace: str, tmp_path: Path
 ) -> Iterator[Replicas]:
     """Yield operators for the test's namespace, as processes that are not started yet."""
-    del shared_cluster  # pods of another cluster can't reach this machine
-    kubectl.define(format_crd_yaml())
+    del shared_cluster, crd  # pods of another cluster can't reach this machine
     with replicas(kubectl, account(kubectl, helm, namespace, tmp_path), namespace, tmp_path) as none_yet:
         yield none_yet
 

@@ -2,9 +2,9 @@
 
 import urllib.request
 
+from cluster.installed.awaited import until
 from cluster.operator.cluster_jobs import FOREVER, Jobs
 from cluster.operator.operator_process import OperatorProcess, Replicas
-from cluster.operator.test_takeover import pair
 from support.scraped_metrics import Scrape, parse_scrape
 
 FAILS_ONCE = (
@@ -18,8 +18,13 @@ def scrape(replica: OperatorProcess) -> Scrape:
         return parse_scrape(response.read().decode())
 
 
+LEAD_SECONDS = 60.0
+
+
 def test_a_restart_and_an_end_are_counted_by_the_leader(operators: Replicas, jobs: Jobs) -> None:
-    leader, standby = pair(operators)
+    leader = operators.start()
+    until(lambda: leader.leads, LEAD_SECONDS)
+    standby = operators.start()
     jobs.apply("flaky", FAILS_ONCE, failurePolicy={"maxRestarts": 2})
     jobs.apply("long", FOREVER)
     jobs.wait("flaky", "condition=Complete")
@@ -53,3 +58,5 @@ def test_a_restart_and_an_end_are_counted_by_the_leader(operators: Replicas, job
     resting = scrape(standby)
     assert (resting.get_value("muster_leader"), resting.get_value("muster_jobs")) == (0, None)
     assert resting.get_value("muster_api_requests_total", verb="watch", resource="pods", code="200")
+    # The agents found the leader at once: the standby refused none of them.
+    assert "NotLeader" not in leader.said + standby.said

@@ -7,25 +7,24 @@ from pathlib import Path
 import pytest
 
 from cluster.helm import Helm
-from cluster.operator.cluster_jobs import FOREVER, Jobs
+from cluster.operator.cluster_jobs import FOREVER, Jobs, manifest
 from cluster.operator.operator_process import Replicas, account, replicas
-from cluster.shared import Kubectl, SharedCluster
-from muster.api.crd import format_crd_yaml
+from cluster.shared import WAIT_SECONDS, Kubectl, SharedCluster
 from muster.core.shard import Shard
 
 NAMES = tuple(f"job-{number}" for number in range(16))
 RUNNING = "jsonpath={.status.phase}=Running"
 SUSPENDED = "jsonpath={.status.phase}=Suspended"
+OBSERVED = "jsonpath={.status.observedGeneration}=2"
 FIRST, SECOND = Shard(0, 2), Shard(1, 2)
 
 
 @pytest.fixture
 def operators(
-    shared_cluster: SharedCluster, kubectl: Kubectl, helm: Helm, namespace: str, tmp_path: Path
+    shared_cluster: SharedCluster, crd: None, kubectl: Kubectl, helm: Helm, namespace: str, tmp_path: Path
 ) -> Iterator[Replicas]:
     """Yield operators with the rights and Services of two shards, not started yet."""
-    del shared_cluster  # pods of another cluster can't reach this machine
-    kubectl.define(format_crd_yaml())
+    del shared_cluster, crd  # pods of another cluster can't reach this machine
     rights = account(kubectl, helm, namespace, tmp_path, shards=2)
     with replicas(kubectl, rights, namespace, tmp_path, shards=2) as none_yet:
         yield none_yet
@@ -33,15 +32,14 @@ def operators(
 
 def shards_of(jobs: Jobs) -> dict[str, int]:
     """Wait until all jobs are suspended, and return the shards that their statuses name."""
-    for name in NAMES:
-        jobs.wait(name, SUSPENDED)
+    jobs.run("wait", "dtj", *NAMES, f"--for={SUSPENDED}", f"--timeout={WAIT_SECONDS}s")
     items = json.loads(jobs.run("get", "dtj", "--output=json"))["items"]
     return {item["metadata"]["name"]: item["status"].get("shard", 0) for item in items}
 
 
 def suspend_all(jobs: Jobs) -> None:
-    for name in NAMES:
-        jobs.apply(name, FOREVER, nodes=1, procsPerNode=1, suspend=True)
+    items = [manifest(name, FOREVER, nodes=1, procsPerNode=1, suspend=True) for name in NAMES]
+    jobs.run("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
 
 def test_each_shard_runs_its_jobs(operators: Replicas, jobs: Jobs) -> None:
@@ -81,10 +79,8 @@ def test_two_operators_that_both_want_a_new_job_agree(operators: Replicas, jobs:
     suspend_all(jobs)
     old, new = operators.start(), operators.start(SECOND)
     before = shards_of(jobs)
-    for name in NAMES:
-        jobs.patch(name, startupTimeoutSeconds=100)
-    for name in NAMES:
-        jobs.wait(name, "jsonpath={.status.observedGeneration}=2")
+    jobs.run("patch", "dtj", *NAMES, "--type=merge", '--patch={"spec": {"startupTimeoutSeconds": 100}}')
+    jobs.run("wait", "dtj", *NAMES, f"--for={OBSERVED}", f"--timeout={WAIT_SECONDS}s")
     assert shards_of(jobs) == before
     assert "Traceback" not in old.said + new.said
 
@@ -94,9 +90,9 @@ def test_a_job_of_a_missing_shard_is_logged_and_continues_when_the_shard_is_back
 ) -> None:
     suspend_all(jobs)
     second = operators.start(SECOND)
-    own = [name for name in NAMES if SECOND.has_job(jobs.resource(name)["metadata"]["uid"], {})]
-    for name in own:
-        jobs.wait(name, SUSPENDED)
+    items = json.loads(jobs.run("get", "dtj", "--output=json"))["items"]
+    own = [each["metadata"]["name"] for each in items if SECOND.has_job(each["metadata"]["uid"], {})]
+    jobs.run("wait", "dtj", *own, f"--for={SUSPENDED}", f"--timeout={WAIT_SECONDS}s")
     second.end()
     only = operators.start()
     # The operator handles changes in their order, so it has read all jobs before this one.
@@ -108,4 +104,4 @@ def test_a_job_of_a_missing_shard_is_logged_and_continues_when_the_shard_is_back
     )
     operators.start(SECOND)
     jobs.patch(own[0], startupTimeoutSeconds=100)
-    jobs.wait(own[0], "jsonpath={.status.observedGeneration}=2")
+    jobs.wait(own[0], OBSERVED)

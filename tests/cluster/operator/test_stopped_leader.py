@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from cluster.api_proxy import ApiProxy
-from cluster.operator.cluster_jobs import Jobs
+from cluster.installed.awaited import until
+from cluster.operator.cluster_jobs import FOREVER, Jobs
 from cluster.operator.operator_process import OperatorProcess, Replicas
-from cluster.operator.test_takeover import KILLED_SECONDS, SOME_TIME, until
 from cluster.shared import Kubectl
 
+KILLED_SECONDS = 60.0
 CHANGES = {"create", "update", "patch", "delete"}
 SETTLED_SECONDS = 5.0
 """Enough time for the actions of a leader that doesn't notice the pause."""
@@ -26,7 +27,7 @@ async def test_it_changes_nothing_once_it_goes_on(
         try:
             await asyncio.to_thread(first.start)
             await asyncio.to_thread(until, lambda: first.leads, KILLED_SECONDS)
-            await asyncio.to_thread(jobs.apply, "long", SOME_TIME)
+            await asyncio.to_thread(jobs.apply, "long", FOREVER)
             await asyncio.to_thread(jobs.wait, "long", "jsonpath={.status.phase}=Running")
             second = await asyncio.to_thread(operators.start)
             first.pass_on(signal.SIGSTOP, to_elector=whole)

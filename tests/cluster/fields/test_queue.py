@@ -3,18 +3,17 @@
 import json
 
 from cluster.operator.cluster_jobs import Jobs
-from cluster.operator.operator_process import OperatorProcess
 
 GATE = "kueue.x-k8s.io/admission"
 LIFT = json.dumps([{"op": "remove", "path": "/spec/schedulingGates"}])
 
 
-def test_a_job_starts_when_its_group_of_pods_is_admitted(process_operator: OperatorProcess, jobs: Jobs) -> None:
+def test_a_job_starts_when_its_group_of_pods_is_admitted(jobs: Jobs) -> None:
     jobs.apply("queued", queue={"kueue": "team-a"})
     jobs.wait("queued", "condition=Scheduled=False")
     jobs.wait("queued", "jsonpath={.status.conditions[?(@.type=='Scheduled')].reason}=SchedulingGated")
     status = jobs.status("queued")
-    assert status["phase"] == "Queued", process_operator.said
+    assert status["phase"] == "Queued"
     assert "Kueue does not manage the pods of namespace" in status["message"]
     pods = json.loads(jobs.run("get", "pods", "--selector=muster.dev/job=queued", "--output=json"))["items"]
     for pod in pods:
