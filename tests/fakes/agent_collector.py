@@ -21,7 +21,7 @@ from cryptography.x509.oid import NameOID
 from muster_worker.contract import wire
 from muster_worker.contract.schema import Command, CommandKind, Report, ReportAnswer
 
-HEARTBEAT_SECONDS = 0.5
+HEARTBEAT_SECONDS = 0.1
 
 
 class FakeCollector:
