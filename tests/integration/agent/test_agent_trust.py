@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from muster_worker.agent.collector_client import MIN_READ_INTERVAL_SECONDS, TrustedAuthorities
 from muster_worker.contract import wire
 from muster_worker.contract.schema import AgentPhase, CommandKind
 from support.agent_world import PATIENCE, AgentWorld
@@ -60,14 +61,21 @@ def test_the_plan_and_the_archive_of_an_upgraded_operator_do_no_harm(world: Agen
     assert world.leave() == 7
 
 
-def test_half_a_plan_takes_nothing_away(running: AgentWorld) -> None:
-    assert running.plan is not None
-    running.write_plan(0, replace(running.plan, collector_ca="-----BEGIN CERTIFICATE-----\n"))
-    new = running.collector.renew()
+def test_half_a_plan_takes_nothing_away(world: AgentWorld) -> None:
+    old, new = world.collector.authority, world.collector.renew()
+    plans = iter(["-----BEGIN CERTIFICATE-----\n", new])
+    trust = TrustedAuthorities(old, lambda: next(plans))
+    before = trust.context
+    assert not trust.renew(now=100.0)
+    assert not trust.renew(now=100.0 + MIN_READ_INTERVAL_SECONDS - 1)  # too early to read again
+    assert trust.context is before
+    assert trust.renew(now=100.0 + MIN_READ_INTERVAL_SECONDS)
+    assert trust.context.get_ca_certs() != before.get_ca_certs()
+
+
+def test_an_outage_is_logged_once(running: AgentWorld) -> None:
+    running.collector.refuse_with = 503
     until_said(running, "reports don't reach the collector")
-
-    running.write_plan(0, replace(running.plan, collector_ca=new))
-
-    running.collector.reports.clear()
+    running.collector.refuse_with = None
     until_said(running, "reports reach the collector again")
     assert running.log().count("reports don't reach") == 1

@@ -93,6 +93,10 @@ def fork_server(agent: Agent, request: pytest.FixtureRequest) -> Iterator[Callab
         os.waitpid(pid, 0)
 
 
+# A rank that the server refuses starts alike with spares, which the server doesn't touch then.
+WITHOUT_SPARES = pytest.mark.parametrize("fork_server", [0], indirect=True, ids=["without spares"])
+
+
 def _socket(agent: Agent) -> str:
     return str(agent.folder / "fork.sock")
 
@@ -237,6 +241,7 @@ def test_what_an_import_prints_is_in_each_rank_s_output(agent: Agent, fork_serve
     assert [(each.errors, each.text) for each in heard] == [("no GPU\n", "trains\n")] * 2
 
 
+@WITHOUT_SPARES
 @pytest.mark.parametrize(
     ("more", "why"),
     [
@@ -255,6 +260,7 @@ def test_a_doubt_leads_to_a_plain_start(
     assert (heard.text, _end(heard)) == ("trains\n", (0, None))
 
 
+@WITHOUT_SPARES
 @pytest.mark.parametrize(
     ("torch", "why"),
     [
@@ -282,6 +288,7 @@ def test_a_library_that_ends_its_threads_before_a_fork_can_be_shared(
     assert _forked(agent, sys.executable, _script(agent, text), **more).text == "27000000.0\n"
 
 
+@WITHOUT_SPARES
 @pytest.mark.parametrize(("own", "is_forked"), [("scripts", False), (".", True)])
 def test_a_module_of_the_user_s_is_not_taken_for_another(
     agent: Agent, fork_server: Callable[..., int], own: str, *, is_forked: bool
@@ -325,6 +332,7 @@ def test_code_in_another_folder_than_the_fork_server_s_is_forked_if_no_import_ha
     assert (forked.started.not_forked is None) == is_forked
 
 
+@WITHOUT_SPARES
 def test_a_rank_does_not_wait_for_an_import_that_it_can_t_use(agent: Agent, fork_server: Callable[..., int]) -> None:
     shim = agent.folder / "python"
     shim.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
@@ -336,6 +344,7 @@ def test_a_rank_does_not_wait_for_an_import_that_it_can_t_use(agent: Agent, fork
     assert heard.text == "trains\n"
 
 
+@WITHOUT_SPARES
 def test_the_user_s_customization_may_depend_on_the_rank(agent: Agent, fork_server: Callable[..., int]) -> None:
     python = os.path.realpath(sys.executable)  # a virtual environment has no folder of the user's
     line = "import site; print(site.getusersitepackages())"
@@ -352,6 +361,7 @@ def test_the_user_s_customization_may_depend_on_the_rank(agent: Agent, fork_serv
     assert "usercustomize.py runs at the start" in (heard.started.not_forked or "")
 
 
+@WITHOUT_SPARES
 @pytest.mark.parametrize("command", [("sh", "-c", "echo trains"), (sys.executable, "-c", "print('trains')")])
 def test_another_command_starts_plainly(
     agent: Agent, fork_server: Callable[..., int], command: tuple[str, ...]
@@ -380,6 +390,7 @@ wrapper.main(["--", {sys.executable!r}, {_script(agent, "print('trains')")!r}])
     assert (heard.text, _end(heard)) == ("trains\n", (0, None))
 
 
+@WITHOUT_SPARES
 def test_a_rank_starts_without_the_fork_server_that_has_ended(agent: Agent, fork_server: Callable[..., int]) -> None:
     pid = fork_server(**_variables(agent))
     os.kill(pid, signal.SIGKILL)
@@ -485,6 +496,7 @@ def test_a_rank_that_waits_for_the_import_ignores_what_its_launcher_ignored(
     assert (heard.text, _end(heard)) == ("trains\n", (0, None))
 
 
+@WITHOUT_SPARES
 def test_other_users_can_t_connect(agent: Agent, fork_server: Callable[..., int]) -> None:
     mask = os.umask(0)
     try:
@@ -565,6 +577,7 @@ signal.pause()
     assert launcher.wait() == 5
 
 
+@WITHOUT_SPARES
 def test_a_launcher_that_the_fork_server_refuses_starts_plainly(agent: Agent, fork_server: Callable[..., int]) -> None:
     fork_server(**_variables(agent))
     command = [sys.executable, "-I", "-S", str(agent.archive), "launcher", _socket(agent), "--", sys.executable]
