@@ -12,7 +12,7 @@ def test_agents_share_compiled_modules(tmp_path: Path) -> None:
     write_agent_folder(tmp_path)
     with zipfile.ZipFile(io.BytesIO(build_agent_archive())) as archive:
         assert [name for name in archive.namelist() if (tmp_path / name).read_bytes() != archive.read(name)] == []
-    command = [sys.executable, "-I", "-v", tmp_path / "__main__.py", "node", "--help"]
+    command = [sys.executable, "-I", "-v", str(tmp_path / "__main__.py"), "node", "--help"]
     loaded = subprocess.run(command, check=True, capture_output=True, text=True).stderr
     modules = [
         line for line in loaded.splitlines() if line.startswith("# code object from") and "muster_worker" in line
