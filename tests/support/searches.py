@@ -9,6 +9,9 @@ SHARE = 3
 """`make test` tries one example of so many."""
 
 
-def choose_example_count(at_length: int) -> int:
-    """Return the number of examples of a search that tries this many in a developer's `make test-long`."""
-    return at_length if os.environ.get(AT_LENGTH) else at_length // SHARE
+def choose_example_count(at_length: int, share: int = SHARE) -> int:
+    """Return the number of examples of a search that tries this many in a developer's `make test-long`.
+
+    `share` is larger than `SHARE` where an example takes tens of milliseconds.
+    """
+    return at_length if os.environ.get(AT_LENGTH) else at_length // share

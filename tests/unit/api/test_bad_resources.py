@@ -166,7 +166,7 @@ def changed(draw: st.DrawFn) -> JSON:
     return value
 
 
-@settings(max_examples=choose_example_count(300), deadline=None)
+@settings(max_examples=choose_example_count(300, share=6), deadline=None)
 @given(changed())
 def test_any_change_is_accepted_or_refused_where_it_is(value: JSON) -> None:
     result = problems(value)

@@ -368,12 +368,12 @@ def run_jobs(number: int, machine: type[AnyFaults] = AnyFaults) -> None:
 
 @pytest.mark.hypothesis
 def test_a_job_with_any_faults_restarts_within_its_budget_and_ends() -> None:
-    run_jobs(choose_example_count(30))
+    run_jobs(choose_example_count(30, share=6))
 
 
 @pytest.mark.hypothesis
 def test_an_elastic_job_with_any_faults_keeps_its_limits_and_ends() -> None:
-    run_jobs(choose_example_count(30), AnyFaultsOfElasticJobs)
+    run_jobs(choose_example_count(30, share=6), AnyFaultsOfElasticJobs)
 
 
 @pytest.mark.long

@@ -174,7 +174,7 @@ ANY_RUN = given(
 )
 
 
-@settings(max_examples=choose_example_count(60), deadline=None)
+@settings(max_examples=choose_example_count(60, share=6), deadline=None)
 @example(events=FAILED_POD_DELETED, rounds_before=0, clean_pod_policy="Running")
 @ANY_RUN
 def test_a_job_runs_once_and_ends(
@@ -211,7 +211,7 @@ def check_run(events: Sequence[tuple[tuple[str, int], int]], rounds_before: int,
     assert world.is_deleted
 
 
-@settings(max_examples=choose_example_count(150), deadline=None)
+@settings(max_examples=choose_example_count(150, share=8), deadline=None)
 @given(events=HARMLESS_EVENT_LISTS, rounds_before=st.integers(0, 4))
 def test_a_job_with_harmless_events_completes(
     events: Sequence[tuple[tuple[str, int], int]], rounds_before: int

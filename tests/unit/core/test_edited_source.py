@@ -199,7 +199,7 @@ RERUN_EVENTS = st.tuples(st.sampled_from(("rerun", "annotate")), st.integers(0, 
 EVENT_LISTS = st.lists(st.tuples(st.one_of(RERUN_EVENTS, HARMLESS_EVENTS, FAULTS), st.integers(1, 6)), max_size=12)
 
 
-@settings(max_examples=choose_example_count(60), deadline=None)
+@settings(max_examples=choose_example_count(60, share=6), deadline=None)
 @given(events=EVENT_LISTS)
 def test_with_any_events_all_nodes_of_an_attempt_run_the_code_in_the_status(
     events: Sequence[tuple[tuple[str, int], int]],

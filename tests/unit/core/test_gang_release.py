@@ -238,7 +238,7 @@ def new_world(uid: str, nodes: int) -> World:
     return World(job_with_uid, [PlacedNode(number, 1) for number in range(nodes)])
 
 
-@settings(max_examples=choose_example_count(30), deadline=None)
+@settings(max_examples=choose_example_count(30, share=6), deadline=None)
 @given(
     st.lists(st.uuids(), min_size=2, max_size=3, unique=True),
     st.integers(2, 4),

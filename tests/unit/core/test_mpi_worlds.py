@@ -46,7 +46,7 @@ def run_to_the_end(world: MpiWorld, operator_kills: set[int]) -> Condition:
     return condition
 
 
-@settings(max_examples=choose_example_count(60), deadline=None)
+@settings(max_examples=choose_example_count(60, share=8), deadline=None)
 @given(FAMILIES, OPERATOR_KILLS)
 def test_a_job_without_failures_completes(family: str, operator_kills: set[int]) -> None:
     world = start_world(family, operator_kills)
@@ -56,7 +56,7 @@ def test_a_job_without_failures_completes(family: str, operator_kills: set[int])
     assert run_to_the_end(world, operator_kills).reason == "AllRanksSucceeded"
 
 
-@settings(max_examples=choose_example_count(120), deadline=None)
+@settings(max_examples=choose_example_count(120, share=12), deadline=None)
 @given(FAMILIES, OPERATOR_KILLS, RANKS, st.sampled_from(((3, None), (1, None), (None, 9), (None, 11))))
 def test_the_message_names_the_rank_that_failed_first(
     family: str, operator_kills: set[int], number: int, exit_code_and_signal: tuple[int | None, int | None]
@@ -74,7 +74,7 @@ def test_the_message_names_the_rank_that_failed_first(
     ]
 
 
-@settings(max_examples=choose_example_count(60), deadline=None)
+@settings(max_examples=choose_example_count(60, share=8), deadline=None)
 @given(FAMILIES, OPERATOR_KILLS, NODES)
 def test_the_message_names_the_lost_node(family: str, operator_kills: set[int], number: int) -> None:
     world = start_world(family, operator_kills)
@@ -84,7 +84,7 @@ def test_the_message_names_the_lost_node(family: str, operator_kills: set[int], 
     assert world.status.message.startswith(f"digits-{number}: container trainer ran out of memory")
 
 
-@settings(max_examples=choose_example_count(60), deadline=None)
+@settings(max_examples=choose_example_count(60, share=8), deadline=None)
 @given(FAMILIES, OPERATOR_KILLS, st.sampled_from(((255, None), (None, 9))))
 def test_the_message_names_mpirun_if_it_fails_first(
     family: str, operator_kills: set[int], exit_code_and_signal: tuple[int | None, int | None]
@@ -98,7 +98,7 @@ def test_the_message_names_mpirun_if_it_fails_first(
     assert world.status.message.startswith("mpirun on digits-0 ")
 
 
-@settings(max_examples=choose_example_count(60), deadline=None)
+@settings(max_examples=choose_example_count(60, share=8), deadline=None)
 @given(FAMILIES, OPERATOR_KILLS, st.sampled_from(((2, 2, 0), (2, 0, 0), (2, 1, 2))))
 def test_a_world_with_fewer_ranks_never_succeeds(
     family: str, operator_kills: set[int], rank_counts: tuple[int, int, int]
@@ -112,7 +112,7 @@ def test_a_world_with_fewer_ranks_never_succeeds(
     assert "The job asked for 6 ranks (3 nodes x 2)" in world.status.message
 
 
-@settings(max_examples=choose_example_count(40), deadline=None)
+@settings(max_examples=choose_example_count(40, share=8), deadline=None)
 @given(FAMILIES, OPERATOR_KILLS)
 def test_a_requested_stop_is_no_failure_of_mpirun(family: str, operator_kills: set[int]) -> None:
     world = start_world(family, operator_kills)
@@ -122,7 +122,7 @@ def test_a_requested_stop_is_no_failure_of_mpirun(family: str, operator_kills: s
     assert world.status.message.startswith("Stopped by Ctrl-C")
 
 
-@settings(max_examples=choose_example_count(40), deadline=None)
+@settings(max_examples=choose_example_count(40, share=8), deadline=None)
 @given(FAMILIES, OPERATOR_KILLS)
 def test_a_deadline_is_no_failure_of_mpirun(family: str, operator_kills: set[int]) -> None:
     world = start_world(family, operator_kills)

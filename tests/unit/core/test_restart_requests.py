@@ -266,7 +266,7 @@ REQUEST_EVENTS = st.tuples(st.just("request"), st.integers(0, 3))
 EVENT_LISTS = st.lists(st.tuples(st.one_of(REQUEST_EVENTS, HARMLESS_EVENTS, FAULTS), st.integers(1, 6)), max_size=12)
 
 
-@settings(max_examples=choose_example_count(60), deadline=None)
+@settings(max_examples=choose_example_count(60, share=6), deadline=None)
 @given(events=EVENT_LISTS)
 def test_with_any_events_each_request_restarts_at_most_once_and_the_job_ends(
     events: Sequence[tuple[tuple[str, int], int]],

@@ -365,7 +365,7 @@ def test_a_suspended_job_does_not_restart() -> None:
     assert all(node.process.state is ProcessState.MISSING for node in world.nodes)
 
 
-@settings(max_examples=choose_example_count(60), deadline=None)
+@settings(max_examples=choose_example_count(60, share=6), deadline=None)
 @given(events=EVENT_LISTS)
 def test_with_any_events_each_attempt_starts_once_and_the_job_ends(
     events: Sequence[tuple[tuple[str, int], int]],

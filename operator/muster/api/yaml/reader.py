@@ -22,6 +22,9 @@ from muster.api.yaml.scalars import NotJSON, Scalar, resolve_scalar
 MAX_VALUES = 100_000
 """Maximum number of values in a document after expanding its anchors."""
 
+MAX_NESTING = 200
+"""Maximum depth of a document's values. PyYAML takes seconds for thousands of brackets."""
+
 _PLAIN = "plain"
 _STR, _INT, _FLOAT, _BOOL, _NULL, _TIMESTAMP, _BINARY, _MERGE, _MAP, _SEQ = (
     f"tag:yaml.org,2002:{name}"
@@ -55,6 +58,7 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
         Parser.__init__(self)
         Composer.__init__(self)
         BaseResolver.__init__(self)
+        self._nesting = 0
 
     def scan_to_next_token(self) -> None:
         """Skip tabs between tokens, except in indentation, as kubectl's parser does."""
@@ -62,6 +66,17 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
         while self.peek() == "\t" and (self.flow_level or not self.allow_simple_key):
             self.forward()
             super().scan_to_next_token()
+
+    def compose_node(self, parent: Node | None, index: int) -> Node | None:
+        """Reject values that are nested too deeply before PyYAML scans all of them."""
+        self._nesting += 1
+        if self._nesting > MAX_NESTING:
+            event = self.peek_event()  # type: ignore[no-untyped-call]
+            raise ParseError("values are nested too deeply", event.start_mark.line + 1)
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._nesting -= 1
 
     def compose_scalar_node(self, anchor: dict[str, Node]) -> ScalarNode:
         """Reject the tag `!`, which PyYAML would drop."""

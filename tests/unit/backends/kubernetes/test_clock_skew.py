@@ -148,7 +148,7 @@ skews = st.tuples(*(st.floats(-60, 60),) * 3)
 delays = st.tuples(*(st.floats(0, 2),) * 3)
 
 
-@settings(max_examples=choose_example_count(80), deadline=None)
+@settings(max_examples=choose_example_count(80, share=8), deadline=None)
 @given(
     skews=skews,
     delays=delays,

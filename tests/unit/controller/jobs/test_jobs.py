@@ -23,7 +23,7 @@ async def idle(here: Site) -> int:
     """Wait until the job is reconciled no more; return the number of reconciliations."""
     while True:
         turns = here.world.turns.get("vit", 0)
-        await asyncio.sleep(0.15)
+        await asyncio.sleep(0.08)
         # On a busy machine, this time may pass before the event loop has run all that is ready.
         for _ in range(500):
             await asyncio.sleep(0)
@@ -101,7 +101,7 @@ async def test_a_big_job_rests_long_but_not_from_what_changes_a_ranks_state(tmp_
         here.store.record_report(PodIdentity("u-1", 0, 0), report(2, sequence=2), 1.8e9)
         await here.world.turn(before + 1)
         here.store.record_report(PodIdentity("u-1", 0, 0), report(3, sequence=3), 1.8e9)
-        await asyncio.sleep(1.2)
+        await asyncio.sleep(0.7)
         assert here.world.turns["vit"] == before + 1
         began = asyncio.get_running_loop().time()
         ended = Report(
@@ -266,9 +266,10 @@ async def test_nothing_is_done_for_a_job_while_the_lease_is_not_held(tmp_path: P
         here.holds_lease = False
         here.world.process = ProcessFacts(ProcessState.MISSING, replacement=-1)
         here.hear()
-        await here.world.turn(3)
+        await here.world.turn(2)
         assert here.world.applied == []
         here.holds_lease = True
         before = here.world.turns["vit"]
-        await here.world.turn(before + 2)
+        await here.world.turn(before + 1)
+        await idle(here)
         assert here.world.applied

@@ -175,8 +175,8 @@ def test_a_cancelled_waiter_is_cancelled_and_delays_no_other() -> None:
 def test_short_steps_share_an_iteration_of_the_loop_and_use_more_of_it_while_other_tasks_use_more() -> None:
     async def main(others_seconds: float) -> float:
         loop = Loop()
-        busy = [asyncio.create_task(loop.busy_job("alone", 0.0001)) for _ in range(1000)]
-        iterations, before = 2000, 0
+        busy = [asyncio.create_task(loop.busy_job("alone", 0.0001)) for _ in range(300)]
+        iterations, before = 600, 0
         for number in range(iterations):
             # The first iterations measure how long the steps are.
             if number == iterations // 2:

@@ -412,7 +412,7 @@ def test_an_elastic_gang_is_released_unless_min_nodes_are_scheduled() -> None:
     now=st.sampled_from((EARLY, LATE)),
     data=st.data(),
 )
-@settings(max_examples=choose_example_count(600))
+@settings(max_examples=choose_example_count(600, share=12))
 def test_the_choice_is_stable_and_within_the_limits(
     previous: Status, builders: list[Callable[[int], NodeFacts]], now: float, data: st.DataObject
 ) -> None:

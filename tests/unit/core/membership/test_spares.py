@@ -160,7 +160,7 @@ NODE_BUILDERS = (
     builders=st.lists(st.sampled_from(NODE_BUILDERS), min_size=3, max_size=6),
     data=st.data(),
 )
-@settings(max_examples=choose_example_count(600))
+@settings(max_examples=choose_example_count(600, share=12))
 def test_the_choice_is_stable_and_only_replaces_nodes_that_cannot_run(
     previous: Status, builders: list[Callable[[int], NodeFacts]], data: st.DataObject
 ) -> None:
@@ -442,7 +442,7 @@ def test_a_suspension_deletes_the_spares() -> None:
 
 
 @given(events=EVENT_LISTS, spares=st.integers(1, 2))
-@settings(max_examples=choose_example_count(150), deadline=None)
+@settings(max_examples=choose_example_count(150, share=10), deadline=None)
 def test_with_any_events_a_job_with_spares_runs_each_rank_once_and_ends(
     events: list[tuple[tuple[str, int], int]], spares: int
 ) -> None:

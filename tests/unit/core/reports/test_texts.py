@@ -49,16 +49,16 @@ def test_many_texts_of_many_pods_take_limited_memory() -> None:
     store = new_store()
     tracemalloc.start()
     for number in range(3):
-        for node in range(20):
+        for node in range(5):
             for sequence in (1, 2):
                 store.record_report(
                     PodIdentity(f"evil-{number}", node, 0), report(f"evil-{number}", node, sequence), 100.0
                 )
     used_bytes = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    # Without the limit the texts take 60 MiB. The other values take 4 MiB.
-    assert used_bytes < 16 * MIB
-    last = store.get_agent("evil-0", 19)
+    # Without the limit the texts take 15 MiB. The other values take 1 MiB.
+    assert used_bytes < 11 * MIB
+    last = store.get_agent("evil-0", 4)
     assert last is not None
     assert {(entry.report.exit_code, entry.report.last_lines) for entry in last.ranks} == {(3, ())}
 
@@ -127,21 +127,21 @@ def running_ranks(job: str, node: int, sequence: int = 1) -> Report:
 
 def test_ranks_without_texts_take_limited_memory_too() -> None:
     """A pod need not run to report: with its token, a tenant can do it."""
-    store = RankStore(fact_limits=MemoryLimits(per_namespace=4 * MIB, total=8 * MIB, guaranteed=MIB))
+    store = RankStore(fact_limits=MemoryLimits(per_namespace=MIB, total=2 * MIB, guaranteed=MIB // 4))
     for name in ("evil", "good"):
         store.register_job(JobShape(name, 1_000, PROCS, 0.0, name))
     refused = 0
     tracemalloc.start()
-    for node in range(200):
+    for node in range(50):
         try:
             store.record_report(PodIdentity("evil", node, 0), running_ranks("evil", node), 100.0)
         except NoMemory:
             refused += 1
     used_bytes = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    # Without the limit the facts take 10 MiB.
-    assert 3 * MIB < used_bytes < 5 * MIB
-    assert refused > 100
+    # Without the limit the facts take 2.5 MiB.
+    assert 0.75 * MIB < used_bytes < 1.25 * MIB
+    assert refused > 25
     store.record_report(PodIdentity("good", 0, 0), running_ranks("good", 0), 100.0)
 
 

@@ -97,7 +97,7 @@ ANY_JOB = given(
 )
 
 
-@settings(max_examples=choose_example_count(100), deadline=None)
+@settings(max_examples=choose_example_count(100, share=8), deadline=None)
 @ANY_JOB
 def test_a_job_with_any_events_ends_and_its_statuses_are_correct(
     events: Sequence[tuple[str, int, int, str]], rank_counts: Sequence[int], rounds_before: int, *, newest_first: bool
@@ -204,7 +204,7 @@ def status_after(reports: Sequence[tuple[Report, float]], *, at_each_report: boo
     return status
 
 
-@settings(max_examples=choose_example_count(60), deadline=None)
+@settings(max_examples=choose_example_count(60, share=6), deadline=None)
 @given(ends=st.lists(st.lists(RANK_ENDS, min_size=2, max_size=2), min_size=3, max_size=3), seed=st.integers(0, 2**32))
 def test_the_order_of_reports_does_not_change_the_final_status(
     ends: Sequence[Sequence[tuple[float, int, str, bool]]], seed: int

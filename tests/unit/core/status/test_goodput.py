@@ -489,7 +489,7 @@ def any_node(draw: st.DrawFn) -> NodeFacts:
     return node(0, draw(st.sampled_from((None, replace(agent_facts, report=report)))), process)
 
 
-@settings(max_examples=choose_example_count(300), deadline=None)
+@settings(max_examples=choose_example_count(300, share=12), deadline=None)
 @given(
     moments=st.lists(st.tuples(st.floats(-1e8, 1e8) | st.integers(0, 60), any_node(), st.booleans()), max_size=8),
     restarts=st.booleans(),

@@ -34,11 +34,11 @@ def all_ranks(world: World) -> list[SimulatedRank]:
 
 
 def train_for(world: World, seconds: float, hanging: Iterable[int] = ()) -> None:
-    """Let each rank complete a step every 0.8 s, except those in `hanging`."""
+    """Let each rank complete a step every 1.4 s, except those in `hanging`."""
     hanging_ranks = set(hanging)
     deadline = world.now + seconds
     while world.now < deadline:
-        world.now += 0.7
+        world.now = min(world.now + 1.4, deadline)
         for rank in all_ranks(world):
             if rank.number not in hanging_ranks:
                 rank.complete_step(world.now)
@@ -116,7 +116,7 @@ def test_a_stalled_job_names_the_last_collectives() -> None:
 
     assert stalled_condition(world).message.endswith(
         ": 4 ranks are in all_reduce; rank 1 has not entered all_reduce 7 of process group 0 (default_pg), but 3 other "
-        "ranks have; the last step was 26"
+        "ranks have; the last step was 14"
     )
     assert world.status.ranks is not None
     last = [(entry.rank, entry.last_collective) for entry in world.status.ranks.details]
@@ -188,7 +188,7 @@ def test_the_message_has_the_activities_of_the_ranks() -> None:
         rank.activity = activity
     hang_for(world, 12)
     assert stalled_condition(world).message.endswith(
-        ": rank 2 is in all_gather, 3 ranks are in all_reduce; the last step was 26"
+        ": rank 2 is in all_gather, 3 ranks are in all_reduce; the last step was 14"
     )
     assert world.status.hang is not None
     assert world.status.hang.rank == 2
@@ -277,7 +277,7 @@ def test_lower_steps_are_progress_too() -> None:
     for number in range(2 * TIMEOUT):
         for rank in all_ranks(world):
             rank.step, rank.highest_step_at = number % 10, world.now
-        world.now += 0.7
+        world.now += 1.4
         run_rounds(world)
     assert (world.status.attempt, world.status.hang) == (1, None)
 
