@@ -237,12 +237,13 @@ class AgentWorld:
         return facts
 
     def leave(self, node: int = 0) -> int:
-        """Send Exit to all agents; return the exit code of one."""
+        """Send Exit to all agents, and wait until their logs are complete; return the exit code of one."""
         self.send(CommandKind.EXIT, 99)
-        return self.agents[node].wait(timeout=PATIENCE)
+        exit_codes = {number: agent.wait(timeout=PATIENCE) for number, agent in self.agents.items()}
+        return exit_codes[node]
 
     def log(self, node: int = 0) -> str:
-        """Return the agent's log so far."""
+        """Return the agent's log so far. Its last lines may follow the report of what they are about."""
         return self.log_path(node).read_text()
 
     def _get_hosts_file(self) -> Path:

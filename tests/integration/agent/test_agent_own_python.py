@@ -179,8 +179,8 @@ def test_a_rank_that_is_python_has_the_image_s_and_its_steps_and_stacks_are_seen
     own = subprocess.run(
         [python, "-c", "import sys; print(sys.executable)"], check=True, capture_output=True, text=True
     )
-    assert f"RAN BY {own.stdout.strip()} None\n" in world.log()
     assert world.leave() == 128 + signal.SIGTERM
+    assert f"RAN BY {own.stdout.strip()} None\n" in world.log()
 
 
 LAUNCHER = """

@@ -224,8 +224,8 @@ def test_what_the_machine_mounts_later_is_there_for_ranks(world: AgentWorld, tmp
         (late / "images").touch()
         world.send(CommandKind.START)
         world.wait_ended()
-        assert "images" in world.log()
         assert world.leave() == 0
+        assert "images" in world.log()
     finally:
         subprocess.run(["umount", "-R", "-l", shared], check=True)
 
@@ -258,7 +258,7 @@ os._exit(7)
     world.wait(0, lambda report: report.phase == AgentPhase.READY)
     world.send(CommandKind.START)
     world.wait(0, lambda report: bool(report.ranks) and report.ranks[0].exit_code == 7)
-    assert "full" in world.log()
+    world.wait_said(0, "full", 1)
     world.send(CommandKind.KILL)
     world.wait_ended()
 

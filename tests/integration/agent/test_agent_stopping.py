@@ -89,9 +89,9 @@ def test_all_nodes_stop_at_the_same_call(world: AgentWorld, launcher: str) -> No
     ended = [world.wait_ended(node) for node in range(2)]
     assert [(rank.exit_code, rank.stopped) for report in ended for rank in report.ranks] == [(0, True)] * 4
     assert saved_steps(world, 4) == [stop_call] * 4
+    assert world.leave() != 0
     assert "SIGTERM" not in world.log(0) + world.log(1)
     assert f"the ranks stop at call {stop_call} of muster_worker.stopping()" in world.log(0)
-    assert world.leave() != 0
 
 
 def test_another_leader_decides_the_same(world: AgentWorld) -> None:
@@ -145,8 +145,8 @@ def test_who_does_not_stop_gets_sigterm_before_sigkill(world: AgentWorld) -> Non
     begin_stop(world, 0, grace=2.0)
     assert "SIGTERM" not in world.log()
     report = world.wait_ended()
-    assert 2.0 <= time.monotonic() - began < 10.0
-    assert "SIGTERM" in world.log()
+    assert time.monotonic() - began >= 2.0
+    world.wait_said(0, "SIGTERM", 1)
     assert (report.ranks[0].signal, report.ranks[0].stopped) == (9, True)
 
 

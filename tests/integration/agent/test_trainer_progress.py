@@ -160,7 +160,7 @@ time.sleep(60)
 """,
     )
     report = world.wait(0, lambda report: find_status(report) is not None)
-    assert "ANSWER 200" in world.log()
+    world.wait_said(0, "ANSWER 200", 1)
     # the heartbeats go on
     sequence = report.sequence
     world.wait(0, lambda report: report.sequence >= sequence + 3)

@@ -64,7 +64,9 @@ def run(world: AgentWorld, mpi: Install, *command: str) -> list[Report]:
     world.launch(environment=mpi.add_to(os.environ))
     world.wait_ended(0)
     world.send(CommandKind.STOP, grace=2.0)
-    return [world.wait_ended(node) for node in range(NODES)]
+    reports = [world.wait_ended(node) for node in range(NODES)]
+    world.leave()
+    return reports
 
 
 def test_sum_over_three_nodes(world: AgentWorld, mpi: Install) -> None:
@@ -173,6 +175,7 @@ def test_a_stop_reaches_every_rank(world: AgentWorld, mpi: Install) -> None:
     world.send(CommandKind.STOP, grace=10.0)
     ranks = all_ranks([world.wait_ended(node) for node in range(2)])
     assert [(rank.exit_code, rank.stopped) for rank in ranks] == [(0, True)] * 2 * PROCS
+    world.leave()
     for rank in range(2 * PROCS):
         assert f"SAVED {rank}\n" in world.log(rank // PROCS)
 
