@@ -26,9 +26,6 @@ from muster.collector.trust.tokens import PodClaim, TokenVerifier
 IDLE_SECONDS = 75.0
 """A pod's connection stays open this long between requests: longer than two heartbeats."""
 
-LINGER_SECONDS = 2.0
-"""The collector continues to read a refused body this long, so that the client receives the response."""
-
 SHUTDOWN_SECONDS = 1.0
 
 BACKLOG = 4096
@@ -88,7 +85,7 @@ class Collector:
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
         )
         listening_socket.setblocking(False)
-        self._server = _Server(self._routes, self.refusals)
+        self._server = _Server(self._routes, self.refusals, self._limits.linger_seconds)
         self._connections = Connections(
             listening_socket, self._context, self._server.make_connection, self._limits, self.refusals, self._cpu
         )
@@ -142,12 +139,13 @@ class Collector:
 class _Server(web.Server):
     """An aiohttp server whose connections know their `AcceptedConnection`."""
 
-    def __init__(self, routes: Routes, refusals: RefusalCounter) -> None:
+    def __init__(self, routes: Routes, refusals: RefusalCounter, linger_seconds: float) -> None:
         super().__init__(
             routes.handle,
             handler_cancellation=True,  # a long poll ends with its connection
         )
         self.refusals = refusals
+        self.linger_seconds = linger_seconds
 
     def make_connection(self, client: AcceptedConnection) -> "_Connection":
         return _Connection(self, client)
@@ -162,7 +160,7 @@ class _Connection(StrictConnection):
         super().__init__(
             server,
             idle_seconds=IDLE_SECONDS,
-            linger_seconds=LINGER_SECONDS,
+            linger_seconds=server.linger_seconds,
             max_field_bytes=MAX_FIELD_BYTES,
             read_buffer_bytes=READ_BUFFER_BYTES,
         )

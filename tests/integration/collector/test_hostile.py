@@ -20,11 +20,12 @@ from muster.collector.server.refusal import RefusalReason
 from muster.collector.trust.tokens import MAX_CACHED_TOKENS_PER_POD
 
 ROOT = Path(__file__).parents[3]
+LIMITS = ConnectionLimits(linger_seconds=0.05)
 
 
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
-    async with collector_site() as running:
+    async with collector_site(LIMITS) as running:
         yield running
 
 
@@ -94,7 +95,7 @@ async def test_a_pods_newer_body_takes_the_place_of_one_that_does_not_come(site:
 
 
 async def test_a_body_that_does_not_come_gives_its_room_back() -> None:
-    async with collector_site(ConnectionLimits(body_seconds=0.2)) as site:
+    async with collector_site(replace(LIMITS, body_seconds=0.2)) as site:
         raw = await half_a_body(site, site.token(0), 1000)
 
         assert b" 408 " in (await raw.rest()).split(b"\r\n")[0]

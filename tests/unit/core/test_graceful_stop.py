@@ -24,6 +24,7 @@ from muster.core.judge import judge
 from muster.core.outcome import Outcome, Verdict
 from muster.core.problem import Problem
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind
+from support.searches import choose_example_count
 from unit.core.builders import (
     START,
     UID,
@@ -293,7 +294,7 @@ class ModelNode:
 EVENT_NAMES = ("step", "step", "step", "decide", "execute command", "report", "another leader")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=choose_example_count(300, share=6), deadline=None)
 @given(st.data())
 def test_all_ranks_stop_at_the_same_call_in_any_order_of_events(data: st.DataObject) -> None:
     call_counts = data.draw(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=3))

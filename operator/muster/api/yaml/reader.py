@@ -15,6 +15,7 @@ from yaml.parser import Parser
 from yaml.reader import Reader
 from yaml.resolver import BaseResolver
 from yaml.scanner import Scanner
+from yaml.tokens import Token
 
 from muster.api.document import JSON, FieldPath, quote
 from muster.api.yaml.scalars import NotJSON, Scalar, resolve_scalar
@@ -23,7 +24,7 @@ MAX_VALUES = 100_000
 """Maximum number of values in a document after expanding its anchors."""
 
 MAX_NESTING = 200
-"""Maximum depth of a document's values. PyYAML takes seconds for thousands of brackets."""
+"""Maximum number of open brackets in a document."""
 
 _PLAIN = "plain"
 _STR, _INT, _FLOAT, _BOOL, _NULL, _TIMESTAMP, _BINARY, _MERGE, _MAP, _SEQ = (
@@ -58,7 +59,6 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
         Parser.__init__(self)
         Composer.__init__(self)
         BaseResolver.__init__(self)
-        self._nesting = 0
 
     def scan_to_next_token(self) -> None:
         """Skip tabs between tokens, except in indentation, as kubectl's parser does."""
@@ -67,16 +67,11 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
             self.forward()
             super().scan_to_next_token()
 
-    def compose_node(self, parent: Node | None, index: int) -> Node | None:
-        """Reject values that are nested too deeply before PyYAML scans all of them."""
-        self._nesting += 1
-        if self._nesting > MAX_NESTING:
-            event = self.peek_event()  # type: ignore[no-untyped-call]
-            raise ParseError("values are nested too deeply", event.start_mark.line + 1)
-        try:
-            return super().compose_node(parent, index)
-        finally:
-            self._nesting -= 1
+    def fetch_flow_collection_start(self, TokenClass: type[Token]) -> None:  # noqa: N803 - PyYAML's name
+        """Reject too many open brackets at once: PyYAML's time for them is quadratic."""
+        if self.flow_level >= MAX_NESTING:
+            raise ParseError("values are nested too deeply", self.line + 1)
+        super().fetch_flow_collection_start(TokenClass)
 
     def compose_scalar_node(self, anchor: dict[str, Node]) -> ScalarNode:
         """Reject the tag `!`, which PyYAML would drop."""

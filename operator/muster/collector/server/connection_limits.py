@@ -17,3 +17,4 @@ class ConnectionLimits:
     handshake_seconds: float = 5.0
     handshake_wait_seconds: float = 3.0  # an agent gives up 5 s after it connects, and then a handshake is useless
     body_seconds: float = 10.0  # a report has a few KiB, 1 MiB at most
+    linger_seconds: float = 2.0  # the server reads a refused body this long, so that the client receives the response
