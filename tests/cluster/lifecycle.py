@@ -43,8 +43,10 @@ def prepare(state: State) -> tuple[Machine, tuple[Image, ...]]:
     """Build and download everything: the programs of the machine, and the images to load."""
     with places.alone_in_cache():
         tools = packages.provide()
-        built = programs.build()
-        return Machine(built, tools, state), (images.pause_image(built), images.python_image(debian.provide(tools)))
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            base = pool.submit(debian.provide, tools)
+            built = programs.build()
+            return Machine(built, tools, state), (images.pause_image(built), images.python_image(base.result()))
 
 
 def up(state: State, denial_seconds: int) -> None:
