@@ -17,6 +17,7 @@ import pytest
 from muster.api.field_problems import FieldProblem
 from muster.api.spec.template_ref import TemplateRef
 from muster.collector.trust.certificate import ServingCertificate, issue_certificate
+from muster.controller.webhook import server
 from muster.controller.webhook.connections import MAX_CONNECTIONS, open_listening_socket
 from muster.controller.webhook.cpu_time import NAMESPACE_LIMIT, TOTAL_LIMIT, WebhookCpuTime
 from muster.controller.webhook.review import MAX_REVIEW_BYTES
@@ -262,7 +263,8 @@ async def test_connections_that_are_held_open_keep_no_api_server_out(site: Site)
             writer.transport.abort()
 
 
-async def test_bodies_that_never_come_hold_no_room_for_long(site: Site) -> None:
+async def test_bodies_that_never_come_hold_no_room_for_long(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "BODY_SECONDS", 0.3)
     head = f"POST {PATH} HTTP/1.1\r\nHost: a\r\nContent-Length: {MAX_REVIEW_BYTES}\r\n\r\n".encode()
     connections = [await site.knock_with_tls() for _ in range(4)]
     for _, writer in connections:
