@@ -3,12 +3,12 @@
 import os
 import pwd
 import signal
-import time
 from pathlib import Path
 
 import pytest
 
 from muster_worker.machine import processes
+from muster_worker.remote.outgoing_command import OutgoingCommand
 from support.remote_rank_group import RemoteRankGroup
 
 
@@ -64,6 +64,10 @@ def test_nothing_is_lost_or_reordered(rank_group: RemoteRankGroup) -> None:
     assert called.err.read_text().splitlines() == expected
 
 
+def each_outgoing(rank_group: RemoteRankGroup) -> list[OutgoingCommand]:
+    return [command for each in rank_group.remote_commands for command in each._outgoing]
+
+
 def test_who_does_not_read_makes_the_writer_wait(rank_group: RemoteRankGroup) -> None:
     reader, writer = os.pipe()
     pid = os.posix_spawn(
@@ -73,12 +77,14 @@ def test_who_does_not_read_makes_the_writer_wait(rank_group: RemoteRankGroup) ->
         file_actions=[(os.POSIX_SPAWN_DUP2, writer, 1)],
     )
     os.close(writer)
-    until = time.monotonic() + 2
-    while time.monotonic() < until:
+    rank_group.turn_until(
+        lambda: any(command._channel and command._channel.is_paused for command in each_outgoing(rank_group))
+    )
+    for _ in range(20):
         rank_group.turn()
     # the buffered data is limited: the writer has not finished
     assert pid not in rank_group.ends
-    assert all(len(command._unsent) < 1 << 20 for each in rank_group.remote_commands for command in each._outgoing)
+    assert all(len(command._unsent) < 1 << 20 for command in each_outgoing(rank_group))
     taken = 0
 
     def take() -> bool:
