@@ -5,6 +5,7 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 import pytest
 
@@ -13,6 +14,7 @@ from fakes.sagemaker_service.faults import Fault
 from fakes.sagemaker_service.jobs import Jobs
 from fakes.sagemaker_service.script import Stage
 from fakes.sagemaker_service.service import Service
+from fakes.sagemaker_site.site import Wire
 from muster.clients.aws.client import Aws
 from muster.clients.aws.training_job_poller import (
     FULL_LIST_SECONDS,
@@ -63,6 +65,12 @@ class Site:
         self.jobs.by_name[name].course.turn(script, self.service.now())
 
 
+@cache
+def shared_wire() -> Wire:
+    """Return the connections of all tests: creating botocore clients takes long."""
+    return Wire()
+
+
 def at_a_site(test: Callable[[Site], Awaitable[None]]) -> Site:
     latency = random.Random(4)  # noqa: S311
 
@@ -71,7 +79,8 @@ def at_a_site(test: Callable[[Site], Awaitable[None]]) -> Site:
         service = Service(lambda: BEGINNING + timedelta(seconds=loop.time()))
         service.get_jobs(HERE.region).script = lambda _request: ENDLESS
         aws = Aws(jitter=latency.random)
-        wire.join(aws, HERE, service)
+        aws._connections |= shared_wire().aws._connections
+        shared_wire().handle = service.handle
         site = Site(service, aws)
         await test(site)
         await aws.close()

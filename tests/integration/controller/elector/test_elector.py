@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -116,13 +116,18 @@ async def test_a_busy_main_process_delays_neither_the_lease_nor_the_kubelet(tmp_
         await ours.says("done")
 
 
-@pytest.mark.parametrize("whole", [True, False])
-async def test_a_stopped_process_does_nothing_before_it_has_heard_of_the_lease(tmp_path: Path, *, whole: bool) -> None:
-    async with program(tmp_path) as ours:
+async def test_a_stopped_process_does_nothing_before_it_has_heard_of_the_lease(tmp_path: Path) -> None:
+    """Either both processes are stopped, or the main process alone. Both waits run at the same time."""
+    for name in ("both", "main"):
+        (tmp_path / name).mkdir()
+    await asyncio.gather(stop_for_too_long(tmp_path / "both", os.killpg), stop_for_too_long(tmp_path / "main", os.kill))
+
+
+async def stop_for_too_long(folder: Path, stop: Callable[[int, int], None]) -> None:
+    async with program(folder) as ours:
         await ours.says(r"leads \d+")
         ours.tell("act")
         await ours.says("done")
-        stop = os.killpg if whole else os.kill
         stop(ours.process.pid, signal.SIGSTOP)
         # A renewal in progress may still arrive.
         await asyncio.sleep(TIMES.renew)
@@ -144,7 +149,7 @@ async def test_a_stopped_process_does_nothing_before_it_has_heard_of_the_lease(t
         assert ours.server.holder == "another"
 
 
-async def test_a_lease_taken_away_ends_what_leads_and_it_leads_again_later(tmp_path: Path) -> None:
+async def test_a_lease_taken_away_ends_what_leads_and_the_end_of_the_elector_ends_the_process(tmp_path: Path) -> None:
     async with program(tmp_path) as ours:
         first = int((await ours.says(r"leads \d+")).split()[1])
         ours.server.take("another")
@@ -152,6 +157,10 @@ async def test_a_lease_taken_away_ends_what_leads_and_it_leads_again_later(tmp_p
         # The other process lets the Lease expire.
         second = int((await ours.says(r"leads \d+")).split()[1])
         assert second > first + 1
+        os.kill(child_of(ours.process.pid), signal.SIGKILL)
+        await ours.says(f"stopped {second}")
+        async with asyncio.timeout(60.0):
+            assert await ours.process.wait() == 1
 
 
 async def test_the_elector_ends_with_a_main_process_that_was_killed(tmp_path: Path) -> None:
@@ -170,12 +179,3 @@ async def test_the_elector_ends_with_a_main_process_that_was_killed(tmp_path: Pa
         assert len(ours.server.renewals) <= renewals + 1
         # Its last requests may still be executed: no other process leads before the Lease has expired.
         assert (holder, ours.server.holder) == ("ours", "ours")
-
-
-async def test_the_end_of_the_elector_is_the_end_of_the_process(tmp_path: Path) -> None:
-    async with program(tmp_path) as ours:
-        leader_term = (await ours.says(r"leads \d+")).split()[1]
-        os.kill(child_of(ours.process.pid), signal.SIGKILL)
-        await ours.says(f"stopped {leader_term}")
-        async with asyncio.timeout(60.0):
-            assert await ours.process.wait() == 1

@@ -273,7 +273,7 @@ def new_world(deadline: int | None = None) -> World:
 def run_for(world: World, seconds: float) -> None:
     deadline = world.now + seconds
     while world.now < deadline:
-        world.now += 0.9
+        world.now += 1.9
         world.run_round()
 
 
