@@ -1,10 +1,13 @@
+"""What commands say if the packages of an extra are missing."""
+
+import json
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ABSENT = """
+import json
+import os
 import sys
 
 
@@ -17,46 +20,52 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 from muster.cli.main import main
 
-main()
+# One process for each command, without starting Python and importing the command line again.
+for number, command in enumerate(json.loads(sys.argv[1])):
+    if not os.fork():
+        os.dup2(os.open(str(number), os.O_WRONLY | os.O_CREAT), 2)
+        sys.argv = ["muster", *command]
+        main()
+    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
 """
 
 
-@pytest.mark.parametrize(
-    "command", [["ranks", "digits"], ["logs", "digits"], ["wait", "digits"], ["operator"], ["board", "-A"]]
-)
-def test_what_asks_a_cluster_says_what_it_needs(command: list[str]) -> None:
-    done = subprocess.run([sys.executable, "-P", "-c", ABSENT, *command], check=False, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    assert done.stderr.startswith("muster: this command uses a cluster and needs k")
-    assert done.stderr.endswith(": pip install 'muster-training[cluster]'\n")
-
-
-@pytest.mark.parametrize(
-    ("spec", "needs"),
-    [
-        (
-            "source: {git: {url: 'https://git.example/a/b.git', commit: 0f784a1c3b5d7e9f00112233445566778899aabb}}",
-            "dulwich",
-        ),
-        ("inputs: [{name: train, s3: {uri: 's3://my-bucket/train/'}}]", "boto3"),
-    ],
-)
-def test_what_fetches_files_says_what_it_needs(tmp_path: Path, spec: str, needs: str) -> None:
-    job = tmp_path / "job.yaml"
-    job.write_text(
-        "apiVersion: muster.dev/v1alpha1\nkind: DistributedTrainingJob\nmetadata: {name: a}\n"
-        f"spec:\n  command: [python, train.py]\n  launcher: {{direct: {{}}}}\n  {spec}\n"
-    )
+def run_without_extras(folder: Path, *commands: list[str]) -> list[tuple[int, str]]:
+    """Return the exit code and the standard error of each command."""
     done = subprocess.run(
-        [sys.executable, "-P", "-c", ABSENT, "run", "-f", "job.yaml"],
-        check=False,
-        cwd=tmp_path,
-        capture_output=True,
+        [sys.executable, "-P", "-c", ABSENT, json.dumps(commands)],
+        check=True,
+        cwd=folder,
+        stdout=subprocess.PIPE,
         text=True,
     )
-    assert done.returncode == 1
-    assert (
-        f"muster: this command uses AWS or git and needs {needs}: pip install 'muster-training[aws]'\n" in done.stderr
-    )
-    assert "Traceback" not in done.stderr
+    codes = done.stdout.split()
+    assert len(codes) == len(commands)
+    return [(int(code), (folder / str(number)).read_text()) for number, code in enumerate(codes)]
+
+
+def test_what_asks_a_cluster_says_what_it_needs(tmp_path: Path) -> None:
+    commands = [["ranks", "digits"], ["logs", "digits"], ["wait", "digits"], ["operator"], ["board", "-A"]]
+    for code, error in run_without_extras(tmp_path, *commands):
+        assert code == 1
+        assert "Traceback" not in error
+        assert error.startswith("muster: this command uses a cluster and needs k")
+        assert error.endswith(": pip install 'muster-training[cluster]'\n")
+
+
+GIT = "source: {git: {url: 'https://git.example/a/b.git', commit: 0f784a1c3b5d7e9f00112233445566778899aabb}}"
+S3 = "inputs: [{name: train, s3: {uri: 's3://my-bucket/train/'}}]"
+
+
+def test_what_fetches_files_says_what_it_needs(tmp_path: Path) -> None:
+    for name, spec in (("git", GIT), ("s3", S3)):
+        (tmp_path / f"{name}.yaml").write_text(
+            "apiVersion: muster.dev/v1alpha1\nkind: DistributedTrainingJob\nmetadata: {name: a}\n"
+            f"spec:\n  command: [python, train.py]\n  launcher: {{direct: {{}}}}\n  {spec}\n"
+        )
+    results = run_without_extras(tmp_path, ["run", "-f", "git.yaml"], ["run", "-f", "s3.yaml"])
+    for (code, error), package in zip(results, ("dulwich", "boto3"), strict=True):
+        assert code == 1
+        needs = f"muster: this command uses AWS or git and needs {package}: pip install 'muster-training[aws]'\n"
+        assert needs in error
+        assert "Traceback" not in error
