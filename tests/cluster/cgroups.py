@@ -43,7 +43,7 @@ def inherit(folder: Path) -> None:
 
 
 def remove(seconds: float) -> None:
-    """Remove both nodes' branches, the innermost groups first. Raises CannotGoOn if one is busy for `seconds`."""
+    """Remove all nodes' branches, the innermost groups first. Raises CannotGoOn if one is busy for `seconds`."""
     deadline = time.monotonic() + seconds
     for root in hierarchies():
         for folder, _, _ in os.walk(root / BRANCH, topdown=False):

@@ -27,18 +27,39 @@ MARKS = {
 }
 """The markers of tests that use one of these fixtures."""
 
+LONGEST = (
+    *("reasons/test_elastic_training.py", "digits/test_digits.py", "security/test_hostile_resources.py"),
+    *("security/test_forged_reports.py", "operator/test_sagemaker.py", "digits/test_page.py"),
+    *("leftovers/test_deletion.py", "reasons/test_resumptions.py", "operator/test_shards.py"),
+    *("storage/test_storage.py", "networks/test_fabric.py", "reasons/test_elastic.py", "reasons/test_killed_ranks.py"),
+)
+"""Files that take a minute or more, the longest first: while the last of them runs, the other workers have the rest."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let pytest-xdist begin with the first tests: it would begin with the files that have the most tests."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by their fixtures. Some run first because they stop the cluster, some last because they check the
-    whole run.
+    """Mark tests by their fixtures. Some run first because they stop the cluster or take long, some last because they
+    check the whole run.
     """
+    order = {Path(__file__).parent / name: number for number, name in enumerate(LONGEST)}
     names = {item: getattr(item, "fixturenames", ()) for item in items}
     for item in items:
         for mark, fixtures in MARKS.items():
             if not fixtures.isdisjoint(names[item]):
                 item.add_marker(mark)
-    items.sort(key=lambda item: ("whole_run" in names[item], "own_cluster" not in names[item]))
+    items.sort(
+        key=lambda item: (
+            "whole_run" in names[item],
+            "own_cluster" not in names[item],
+            order.get(item.path, len(LONGEST)),
+        )
+    )
 
 
 @pytest.fixture

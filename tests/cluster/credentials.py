@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from cluster.authority import Authority, Pair, account_key
-from cluster.lan import API, API_SERVICE, DOMAIN, HOST, NODES
+from cluster.lan import ALL_NODES, API, API_SERVICE, DOMAIN, HOST
 from cluster.places import State
 
 # Component, user and group; the API server has roles for these.
@@ -15,7 +15,7 @@ CLIENTS = (
     ("kube-controller-manager", "system:kube-controller-manager", ""),
     ("kube-scheduler", "system:kube-scheduler", ""),
     ("kube-proxy", "system:kube-proxy", ""),
-    *((node.name, f"system:node:{node.name}", "system:nodes") for node in NODES),
+    *((node.name, f"system:node:{node.name}", "system:nodes") for node in ALL_NODES),
 )
 ADMINISTRATOR = ("muster-cluster-admin", "system:masters")
 

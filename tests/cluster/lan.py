@@ -37,6 +37,13 @@ class Node:
 
 
 NODES = (Node("node-1", 1), Node("node-2", 2))
+"""The nodes for all pods."""
+
+TROUBLED = Node("node-3", 3)
+"""A node for pods that tolerate TAINT: tests cut it off, drain it and stop its kubelet."""
+
+ALL_NODES = (*NODES, TROUBLED)
+TAINT = "cluster.muster.dev/troubled"
 
 
 def switch_commands() -> str:
@@ -54,7 +61,7 @@ def host_commands(switch: int) -> str:
         f"addr add {HOST}/24 dev {HOST_LINK}",
         f"link set {HOST_LINK} up",
     ]
-    routes = [f"route add {node.pods} via {node.address}" for node in NODES]
+    routes = [f"route add {node.pods} via {node.address}" for node in ALL_NODES]
     return "\n".join([*lines, *routes, ""])
 
 
@@ -81,5 +88,5 @@ def node_commands(node: Node) -> str:
         "link set fabric0 up",
         f"route add default via {HOST}",
     ]
-    others = [f"route add {other.pods} via {other.address}" for other in NODES if other != node]
+    others = [f"route add {other.pods} via {other.address}" for other in ALL_NODES if other != node]
     return "\n".join([*lines, *others, ""])

@@ -33,7 +33,7 @@ from cluster.say import CannotGoOn, say
 
 COMPONENTS = frozenset(
     ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "coredns", node.SWITCH]
-    + [f"{each.name}{part}" for each in lan.NODES for part in ("", "-containerd", "-kubelet", "-kube-proxy")]
+    + [f"{each.name}{part}" for each in lan.ALL_NODES for part in ("", "-containerd", "-kubelet", "-kube-proxy")]
 )
 # The kernel needs a moment to end a node's processes and to remove their cgroups.
 DYING_SECONDS = 30.0
@@ -62,7 +62,7 @@ def up(state: State, denial_seconds: int) -> None:
         say("the start failed or was interrupted; taking down what there is")
         down(state, keep=state.logs)
         raise
-    say(f"both nodes are ready, after {time.monotonic() - begun:.1f} s")
+    say(f"all nodes are ready, after {time.monotonic() - begun:.1f} s")
 
 
 def bring_up(machine: Machine, archives: tuple[Path, ...], denial_seconds: int) -> None:
@@ -74,11 +74,11 @@ def bring_up(machine: Machine, archives: tuple[Path, ...], denial_seconds: int) 
     credentials.write(state, dt.datetime.now(dt.UTC))
     (state.folder / "audit-policy.yaml").write_text(control_plane.AUDIT_POLICY, encoding="utf-8")
     (state.folder / "Corefile").write_text(control_plane.corefile(state, denial_seconds), encoding="utf-8")
-    for each in lan.NODES:
+    for each in lan.ALL_NODES:
         node.write_files(machine, each)
         cgroups.make(each.name)
     with ThreadPoolExecutor() as pool:
-        loaded = [pool.submit(start_containerd, machine, each, keepers[each], archives) for each in lan.NODES]
+        loaded = [pool.submit(start_containerd, machine, each, keepers[each], archives) for each in lan.ALL_NODES]
         start_control_plane(machine)
         for image in loaded:
             image.result()
@@ -91,7 +91,7 @@ def start_network(machine: Machine) -> dict[lan.Node, int]:
     machine.ip(lan.host_commands(switch))
     machine.ip(lan.switch_commands(), switch)
     keepers = {}
-    for each in lan.NODES:
+    for each in lan.ALL_NODES:
         keeper = keepers[each] = node.start_keeper(machine, each)
         machine.ip(lan.cable_commands(each, keeper), switch)
         machine.ip(lan.node_commands(each), keeper)
@@ -124,7 +124,7 @@ def start_control_plane(machine: Machine) -> None:
 
 
 def start_nodes(machine: Machine, keepers: dict[lan.Node, int]) -> None:
-    """Start kubelets and kube-proxies; return when both nodes are ready for pods."""
+    """Start kubelets and kube-proxies; return when all nodes are ready for pods."""
     kubelets: dict[lan.Node, Component] = {}
     proxies: dict[lan.Node, Component] = {}
     for each, keeper in keepers.items():

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from cluster import cgroups
-from cluster.lan import DOMAIN, HOST, PODS, Node
+from cluster.lan import DOMAIN, HOST, PODS, TAINT, TROUBLED, Node
 from cluster.places import State
 
 PAUSE_IMAGE = "cluster.muster.dev/pause:1"
@@ -62,8 +62,9 @@ def kubelet(node: Node, state: State) -> str:
             "clusterDomain": DOMAIN,
             "resolvConf": str(state.node(node.name) / "resolv.conf"),
             "cgroupDriver": "cgroupfs",
-            # Two nodes share the machine's cgroups: each has a branch of them.
+            # The nodes share the machine's cgroups: each has a branch of them.
             "cgroupRoot": f"/{cgroups.BRANCH}/{node.name}",
+            "registerWithTaints": [{"key": TAINT, "effect": "NoSchedule"}] if node == TROUBLED else [],
             "enforceNodeAllocatable": [],
             "failCgroupV1": False,
             "failSwapOn": False,

@@ -8,20 +8,22 @@ from pathlib import Path
 from cluster import choice
 from cluster.choice import Own
 from cluster.shared import SharedCluster
+from cluster.traces import traces
 from problems import Problem
-from side_by_side import Part, run
+from side_by_side import Part, run, run_together
 
 TESTS = (Path(__file__).resolve().parent,)
-SIDE_BY_SIDE = 3
+SIDE_BY_SIDE = 4
 WHOLE_RUN = "MUSTER_WHOLE_RUN"
 """Set for the tests that check the whole run: all others have run on this cluster."""
 
 
 BEFORE = Part(TESTS, "own")
-SHORT = (
-    Part(TESTS, "not own and not alone and not long and not whole", SIDE_BY_SIDE),
-    Part(TESTS, "alone and not long"),
+TOGETHER = (
+    Part(TESTS, "troubled and not long"),
+    Part(TESTS, "not own and not troubled and not alone and not long and not whole", SIDE_BY_SIDE),
 )
+ALONE = Part(TESTS, "alone and not long")
 LONG = Part(TESTS, "long and not attack")
 AFTER = Part(TESTS, "whole")
 
@@ -31,29 +33,36 @@ def run_short(arguments: Sequence[str]) -> list[Problem]:
     if not isinstance(choice.choose(choice.look()), Own):
         return run(Part(TESTS, "not long"), arguments)
     found = run(BEFORE, arguments)
-    with kept_up():
-        for part in SHORT:
-            found += run(part, arguments)
+    with kept_up(found):
+        found += run_together(TOGETHER, arguments)
+        found += run(ALONE, arguments)
         # A run of selected tests doesn't use all permissions.
         if not arguments:
             os.environ[WHOLE_RUN] = "yes"
-        return found + run(AFTER, arguments)
+        found += run(AFTER, arguments)
+    return found
 
 
 def run_long(arguments: Sequence[str]) -> list[Problem]:
     """Run the tests that take minutes. The arguments are pytest's."""
+    found: list[Problem] = []
     if not isinstance(choice.choose(choice.look()), Own):
         return run(LONG, arguments)
-    with kept_up():
-        return run(LONG, arguments)
+    with kept_up(found):
+        found += run(LONG, arguments)
+    return found
 
 
 @contextmanager
-def kept_up() -> Iterator[None]:
-    """Yield a cluster that all parts share."""
-    cluster = SharedCluster()
+def kept_up(found: list[Problem]) -> Iterator[None]:
+    """Yield a cluster that all parts share. What it leaves on the machine is a problem."""
+    cluster, before = SharedCluster(), traces()
     cluster.up()
+    if not cluster.kept and traces() == before:
+        found.append(Problem("make cluster-down", ("what the tests look at can't tell a running cluster from none",)))
     try:
         yield
     finally:
         cluster.close()
+    if not cluster.kept and (left := sorted(traces() - before)):
+        found.append(Problem("make cluster-down", (f"it leaves: {', '.join(left)}",)))

@@ -57,6 +57,6 @@ def jobs_of_the_test(request: pytest.FixtureRequest) -> Iterator[None]:
 def own_quota(stage: Stage) -> Iterator[None]:
     """Remove the jobs of earlier tests, whose pods would count, and afterwards the quota."""
     stage.jobs.run("delete", "dtj", "--all")
-    stage.until(lambda: not stage.jobs.run("get", "pods", "--selector=muster.dev/job", "--output=name").strip())
+    stage.until(lambda: not stage.kubectl.list(stage.namespace, "pods", "muster.dev/job"))
     yield
     stage.jobs.run("delete", "resourcequota", "pods", "--ignore-not-found")

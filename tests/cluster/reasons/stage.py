@@ -1,6 +1,5 @@
 """Jobs with failures, with their observation as a user sees it."""
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -52,7 +51,7 @@ class Stage:
         """Apply a job, with one rank by default."""
         self.applied.append(name)
         resource = manifest(name, script, **{"nodes": 1, "procsPerNode": 1, "resources": A_SHARE, **spec})
-        self.jobs.run("apply", "--filename=-", stdin=json.dumps(resource))
+        self.kubectl.apply_job(self.namespace, resource)
 
     def wait_for_reason(self, name: str, sign: Predicate, reason: str, kind: str = "Stalled") -> ObservedChange:
         """Return the first status with the reason. It came soon after the cluster's first sign of it."""

@@ -104,5 +104,6 @@ def make_autoscaler(job: str, min_replicas: int) -> Manifest:
 
 def read_autoscaler(stage: Stage) -> dict[str, tuple[str, str]]:
     """Return the status and the reason of each condition of the HPA."""
-    status = json.loads(stage.jobs.run("get", "hpa/vit", "--output=json")).get("status", {})
+    path = f"/apis/autoscaling/v2/namespaces/{stage.namespace}/horizontalpodautoscalers/vit"
+    status = stage.kubectl.read(path).get("status", {})
     return {entry["type"]: (entry["status"], entry["reason"]) for entry in status.get("conditions", [])}

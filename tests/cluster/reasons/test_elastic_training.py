@@ -26,7 +26,7 @@ from cluster.reasons.watched_training import (
 from cluster.say import say
 from cluster.torch_volume import TorchVolume
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(600), pytest.mark.usefixtures("own_quota")]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("own_quota")]
 
 LAUNCHERS = ("torchrun", "direct", "mpi") if os.environ.get("MUSTER_ALL_LAUNCHERS") else ("torchrun",)
 

@@ -3,8 +3,6 @@
 import os
 import signal
 
-import pytest
-
 from cluster.muster_command import Muster
 from cluster.reasons import machine
 from cluster.reasons.stage import Stage, template
@@ -69,14 +67,11 @@ def test_a_frozen_rank_is_restarted_in_its_pod(stage: Stage) -> None:
     assert "was stopped by a signal" in record["message"]
 
 
-@pytest.mark.parametrize("launcher", ["direct", "torchrun"])
-def test_two_ranks_in_different_collectives_are_restarted(
-    stage: Stage, torch_for_pods: TorchVolume, launcher: str
-) -> None:
-    name = f"mismatch-{launcher}"
+def test_two_ranks_in_different_collectives_are_restarted(stage: Stage, torch_for_pods: TorchVolume) -> None:
+    name = "mismatch"
     torch = {"volumeMounts": list(torch_for_pods.mounts), "env": list(torch_for_pods.env)}
     with_torch = template(torch, volumes=list(torch_for_pods.volumes))
-    shape: dict[str, object] = {"nodes": 2, "procsPerNode": 1, "launcher": {launcher: {}}}
+    shape: dict[str, object] = {"nodes": 2, "procsPerNode": 1, "launcher": {"torchrun": {}}}
     stage.apply(name, MISMATCH, **shape, failurePolicy=POLICY, template=with_torch)
     done = succeeds(stage, name)
 

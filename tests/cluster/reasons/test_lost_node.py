@@ -1,4 +1,4 @@
-"""A machine is lost: network and kubelet of node-2, while six jobs have a node there. Each ends as expected, in time.
+"""A machine is lost: network and kubelet, while six jobs have a node there. Each ends as expected, in time.
 
 With Kubernetes' default settings: it takes 50 s until the machine is NotReady, and 300 s more until its pods are
 evicted.
@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from cluster import lan
 from cluster.operator.cluster_jobs import OK
 from cluster.reasons import machine
 from cluster.reasons.stage import A_SHARE, Stage, template
@@ -24,7 +25,8 @@ from muster.core.failure.problems import LOST_SECONDS, NODE_SILENT
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
-LOST = "node-2"
+LOST = lan.TROUBLED.name
+TOLERATION: Manifest = {"key": lan.TAINT, "operator": "Exists"}
 NOT_READY_SECONDS = 50.0
 """Kubernetes' --node-monitor-grace-period, from the kubelet's last report."""
 
@@ -44,14 +46,22 @@ raise ValueError("bad label")
 
 
 def placed(**more: object) -> Manifest:
-    """Node 0 on node-1; node 1 on the lost machine, or on the other one after that."""
+    """Node 0 is on node-1; node 1 on the machine that will be lost, or on node-1 after that."""
     wishes = [
         {
             "weight": 100,
             "preference": {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [LOST]}]},
         }
     ]
-    prefers = {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": wishes}}}
+    # The scheduler may prefer an empty machine to a wish.
+    two = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["node-1", LOST]}]}
+    affinity = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [two]},
+            "preferredDuringSchedulingIgnoredDuringExecution": wishes,
+        }
+    }
+    prefers = {"affinity": affinity, "tolerations": [TOLERATION]}
     return {
         "nodes": 2,
         "procsPerNode": 1,
@@ -105,7 +115,6 @@ def _says(stage: Stage, pod: str, words: str) -> bool:
 
 
 def test_a_machine_that_is_lost(jobs: Stage) -> None:
-    a_short_cut_ends_nothing(jobs)
     with ExitStack() as stack:
         began = jobs.now()
         stack.enter_context(machine.lost(LOST))
@@ -139,19 +148,6 @@ def test_a_machine_that_is_lost(jobs: Stage) -> None:
     jobs.kubectl.wait("condition=Ready", f"node/{LOST}")
 
 
-def a_short_cut_ends_nothing(stage: Stage) -> None:
-    began = stage.now()
-    with machine.lost(LOST):
-        value = stage.timeline.first(is_silent("ring", "True", began), SHORT_CUT_SECONDS)
-        say(f"ring: Stalled {NODE_SILENT} {value.at - began:.1f} s after the cut: {value.status['message']}")
-        stage.until(lambda: stage.now() >= began + SHORT_CUT_SECONDS)
-    healed = stage.now()
-    for name in ("ring", "apart", "peer", "paused", "late", "again"):
-        back = stage.timeline.first(is_silent(name, "False", healed))
-        assert _phase(back) == "Running", back.status["message"]
-    say(f"all are heard again {stage.now() - healed:.1f} s after the cut was healed")
-
-
 def ends(stage: Stage, name: str, reason: str, began: float, seconds: float) -> ObservedChange:
     left = max(1.0, began + seconds - stage.now())
     over = stage.timeline.first(says(name, reason, "Failed"), left)
@@ -170,7 +166,8 @@ def is_suspended_and_resumed(stage: Stage, began: float) -> None:
     runs = stage.timeline.first(phase("paused", "Running", resumed))
     say(f"paused: Running {runs.at - resumed:.1f} s after it was resumed")
     pod = stage.pod("paused", 1)
-    assert (pod["metadata"]["name"], pod["spec"]["nodeName"]) == ("paused-1-1", "node-1")
+    assert pod["metadata"]["name"] == "paused-1-1"
+    assert pod["spec"]["nodeName"] != LOST
 
 
 def states(seen: ObservedChange) -> set[str]:

@@ -1,9 +1,8 @@
 """A machine's kubelet stops and returns, or the machine is drained: the job's ranks lose nothing after a checkpoint."""
 
-import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cluster.reasons import machine
-from cluster.reasons.resumption import check_continued, has_saved, start
+from cluster.reasons.resumption import SavingJob, check_continued, has_saved, start
 from cluster.reasons.stage import Stage
 from cluster.reasons.test_disrupted_restarts import is_in_phase
 from cluster.reasons.test_lost_node import LOST, placed
@@ -20,9 +19,15 @@ from cluster.reasons.test_restarts import uids
 from cluster.say import say
 from cluster.torch_volume import TorchVolume
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.troubled, pytest.mark.timeout(400)]
 
 LAUNCHERS = ("direct", "torchrun", "mpi")
+
+ALONE = UNLED, HANDED = ("unled", "handed-over")
+"""The jobs that are drained without an operator, and while the operator is killed."""
+
+SavingJobs = Mapping[str, SavingJob]
+"""The jobs by name."""
 
 DRAIN_SECONDS = 60
 
@@ -31,14 +36,19 @@ SETTLED_SECONDS = 10.0
 
 
 def is_ready(stage: Stage) -> bool:
-    conditions = json.loads(stage.kubectl("get", "node", LOST, "--output=json"))["status"]["conditions"]
+    conditions = stage.kubectl.read(f"/api/v1/nodes/{LOST}")["status"]["conditions"]
     return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
 
 
 @contextmanager
-def draining(stage: Stage, job: str) -> Iterator["subprocess.Popen[str]"]:
-    """Begin to drain the machine of this job's pods as an administrator does; uncordon it at the end."""
-    options = (f"--pod-selector=muster.dev/job={job}", "--ignore-daemonsets", "--force", "--delete-emptydir-data")
+def draining(stage: Stage, *jobs: str) -> Iterator["subprocess.Popen[str]"]:
+    """Begin to drain the machine of these jobs' pods as an administrator does; uncordon it at the end."""
+    options = (
+        f"--pod-selector=muster.dev/job in ({','.join(jobs)})",
+        "--ignore-daemonsets",
+        "--force",
+        "--delete-emptydir-data",
+    )
     try:
         with stage.kubectl.begin("drain", LOST, *options, f"--timeout={DRAIN_SECONDS}s") as drain:
             yield drain
@@ -58,43 +68,62 @@ def tainted(stage: Stage, taint: str) -> Iterator[None]:
         stage.kubectl("taint", "node", LOST, f"{taint}-")
 
 
-def test_jobs_go_on_while_a_kubelet_is_stopped(stage: Stage, torch_for_pods: TorchVolume, tmp_path: Path) -> None:
-    jobs = [
-        start(stage, f"headless-{launcher}", launcher, tmp_path / launcher, torch_for_pods, **placed(procsPerNode=2))
-        for launcher in LAUNCHERS
-    ]
-    for job in jobs:
+@pytest.fixture(scope="module")
+def saving(stage: Stage, torch_for_pods: TorchVolume, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SavingJobs]:
+    """Start all jobs of the drains at once. Each has a node on the machine, and a checkpoint."""
+    folder = tmp_path_factory.mktemp("saving")
+    launchers = {f"kept-{launcher}": launcher for launcher in LAUNCHERS} | dict.fromkeys(ALONE, "direct")
+    jobs = {
+        name: start(stage, name, launcher, folder / name, torch_for_pods, **placed(procsPerNode=2))
+        for name, launcher in launchers.items()
+    }
+    for job in jobs.values():
         stage.until(partial(has_saved, stage, job))
         assert stage.started_pod(job.name, 1)["spec"]["nodeName"] == LOST
+    yield jobs
+    stage.jobs.run("delete", "dtj", *jobs, "--wait=false")
+
+
+def test_jobs_go_on_while_a_kubelet_is_stopped(stage: Stage, saving: SavingJobs) -> None:
     stopped_at = stage.now()
     with machine.stopped_kubelet(LOST):
         stage.until(lambda: not is_ready(stage))
         say(f"{LOST} is NotReady {stage.now() - stopped_at:.1f} s after its kubelet was stopped")
-        settled_at, steps = stage.now() + SETTLED_SECONDS, [job.saved_step for job in jobs]
+        settled_at, steps = stage.now() + SETTLED_SECONDS, {name: job.saved_step for name, job in saving.items()}
         stage.until(lambda: stage.now() >= settled_at)
-        for job, step in zip(jobs, steps, strict=True):
-            assert job.saved_step > step
-            status = stage.jobs.status(job.name)
+        for name, job in saving.items():
+            assert job.saved_step > steps[name]
+            status = stage.jobs.status(name)
             assert (status["phase"], status["attempt"], status["ranks"]["running"]) == ("Running", 1, 4)
     stage.kubectl.wait("condition=Ready", f"node/{LOST}")
-    for job in jobs:
-        status = stage.jobs.status(job.name)
+    for name in saving:
+        status = stage.jobs.status(name)
         assert (status["phase"], status["attempt"], "restarts" in status) == ("Running", 1, False)
-        # The agent answers again to commands of Kubernetes, too.
-        stage.jobs.run("delete", "pod", f"{job.name}-1-0", "--wait=false")
-    for job in jobs:
-        check_continued(stage, job, "Disruption", 1)
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_a_drained_machine(stage: Stage, torch_for_pods: TorchVolume, tmp_path: Path, launcher: str) -> None:
-    name = f"drain-{launcher}"
-    job = start(stage, name, launcher, tmp_path / name, torch_for_pods, **placed(procsPerNode=2))
-    stage.until(partial(has_saved, stage, job))
-    assert stage.started_pod(name, 1)["spec"]["nodeName"] == LOST
-    with draining(stage, name):
-        assert check_continued(stage, job, "Disruption", 1) == "Evicted"
-        assert stage.jobs.run("get", "pod", f"{name}-1-1", "--output=jsonpath={.spec.nodeName}") not in ("", LOST)
+def test_a_drained_machine(stage: Stage, saving: SavingJobs) -> None:
+    drained = [job for name, job in saving.items() if name not in ALONE]
+    with draining(stage, *(job.name for job in drained)):
+        for job in drained:
+            assert check_continued(stage, job, "Disruption", 1) == "Evicted"
+            assert stage.jobs.run("get", "pod", f"{job.name}-1-1", "--output=jsonpath={.spec.nodeName}") not in (
+                "",
+                LOST,
+            )
+
+
+def test_a_machine_that_is_drained_while_the_operator_is_killed(stage: Stage, saving: SavingJobs) -> None:
+    with operator_away(stage), draining(stage, UNLED):
+        pass  # until all pods of the machine are deleted
+    check_continued(stage, saving[UNLED], "Disruption", 1)
+
+
+def test_the_operator_is_killed_while_it_stops_the_ranks_of_a_drained_machine(stage: Stage, saving: SavingJobs) -> None:
+    with draining(stage, HANDED):
+        stage.timeline.first(lambda seen: is_in_phase(seen, HANDED, "Stopping"))
+        with operator_away(stage):
+            pass
+    check_continued(stage, saving[HANDED], "Disruption", 1)
 
 
 # The launchers differ only in how the ranks stop, as for a drain.
@@ -123,21 +152,3 @@ def test_a_machine_with_a_taint_that_pods_do_not_tolerate(stage: Stage, tmp_path
     # Kubernetes deletes pods of the test's job only: those of the cluster's own parts tolerate the taint or wait.
     with tainted(stage, "maintenance=soon:NoExecute"):
         assert check_continued(stage, job, "Disruption", 1) == "NodeLost"
-
-
-def test_a_machine_that_is_drained_while_the_operator_is_killed(stage: Stage, tmp_path: Path) -> None:
-    job = start(stage, "unled", "direct", tmp_path / "unled", None, **placed(procsPerNode=2))
-    stage.until(partial(has_saved, stage, job))
-    with operator_away(stage), draining(stage, job.name):
-        pass  # until all pods of the machine are deleted
-    check_continued(stage, job, "Disruption", 1)
-
-
-def test_the_operator_is_killed_while_it_stops_the_ranks_of_a_drained_machine(stage: Stage, tmp_path: Path) -> None:
-    job = start(stage, "handover", "direct", tmp_path / "handover", None, **placed(procsPerNode=2))
-    stage.until(partial(has_saved, stage, job))
-    with draining(stage, job.name):
-        stage.timeline.first(lambda seen: is_in_phase(seen, job.name, "Stopping"))
-        with operator_away(stage):
-            pass
-    check_continued(stage, job, "Disruption", 1)

@@ -24,21 +24,6 @@ def starts(stage: Stage, pod: str, attempt: int) -> int:
     return stage.jobs.log(pod).count(f"attempt {attempt}")
 
 
-def test_a_rank_that_fails_without_an_operator_is_restarted_once(stage: Stage) -> None:
-    stage.apply("unseen", SAYS_ATTEMPT, **SHAPE)
-    runs(stage, "unseen", 1)
-    before = uids(stage, "unseen")
-    pod = stage.started_pod("unseen", 1)
-    with operator_away(stage):
-        machine.kill(machine.rank(pod, 2))
-    after = runs(stage, "unseen", 2)
-    assert history(after.status) == [(1, "RankKilled", "Failure", 0)]
-    assert uids(stage, "unseen") == before
-    stage.until(lambda: [starts(stage, f"unseen-{node}-0", 2) for node in range(2)] == [2, 2])
-    status = stage.jobs.status("unseen")
-    assert (status["attempt"], status["restarts"]["total"]) == (2, 1)
-
-
 def test_a_failed_rank_a_deleted_pod_and_a_dead_leader_cost_one_restart(stage: Stage) -> None:
     stage.apply("all", SAYS_ATTEMPT, **SHAPE)
     runs(stage, "all", 1)

@@ -3,33 +3,25 @@
 import json
 import time
 
-import pytest
-
 from cluster.muster_command import Muster
-from cluster.operator.cluster_jobs import FOREVER
-from cluster.reasons.stage import Stage, template
+from cluster.reasons.stage import Stage
 from cluster.reasons.test_restarts import SAYS_ATTEMPT, history, runs, uids
 from cluster.say import say
-from cluster.torch_volume import TorchVolume
 
 SHAPE: dict[str, object] = {"nodes": 2, "procsPerNode": 2}
-WANTED_SECONDS = 2.0
 REQUESTED = (1, "RestartRequested", "Nothing", 0)
-
-IGNORES_SIGTERM_ONCE = f"""
-import os, signal, time
-def save(*_):
-    print("saved by rank", os.environ["RANK"], flush=True)
-    time.sleep(0.5)
-    raise SystemExit(0)
-signal.signal(signal.SIGTERM, save)
-print("rank", os.environ["RANK"], "attempt", os.environ["MUSTER_ATTEMPT"], flush=True)
-{FOREVER}
-"""
 
 
 def command(stage: Stage) -> Muster:
     return Muster(stage.kubectl.kubeconfig, stage.namespace)
+
+
+def started_once(stage: Stage, name: str, *attempts: int) -> None:
+    """Each rank has printed its line once in each of these attempts."""
+    for node in range(2):
+        lines = [f"rank {rank} attempt {attempt}" for rank in (2 * node, 2 * node + 1) for attempt in attempts]
+        log = stage.jobs.wait_for_log(f"{name}-{node}-0", *lines)
+        assert all(log.count(line) == 1 for line in lines)
 
 
 def restart(stage: Stage, name: str) -> float:
@@ -42,35 +34,20 @@ def restart(stage: Stage, name: str) -> float:
     return seconds
 
 
-@pytest.mark.parametrize("launcher", ["direct", "torchrun"])
-def test_a_restart_costs_no_pod_and_no_budget(stage: Stage, torch_for_pods: TorchVolume, launcher: str) -> None:
-    name = f"again-{launcher}"
-    torch = {"volumeMounts": list(torch_for_pods.mounts), "env": list(torch_for_pods.env)}
-    with_torch = template(torch, volumes=list(torch_for_pods.volumes))
-    stage.apply(name, SAYS_ATTEMPT, **SHAPE, launcher={launcher: {}}, template=with_torch)
-    runs(stage, name, 1)
-    before = uids(stage, name)
-    restart(stage, name)
-    after = runs(stage, name, 2)
+def test_a_restart_costs_no_pod_and_no_budget(stage: Stage) -> None:
+    stage.apply("anew-by-user", SAYS_ATTEMPT, **SHAPE)
+    runs(stage, "anew-by-user", 1)
+    before = uids(stage, "anew-by-user")
+    restart(stage, "anew-by-user")
+    after = runs(stage, "anew-by-user", 2)
 
-    assert uids(stage, name) == before
+    assert uids(stage, "anew-by-user") == before
     assert history(after.status) == [REQUESTED]
     restarts = after.status["restarts"]
     assert (restarts["total"], restarts["failures"], restarts["disruptions"]) == (1, 0, 0)
-    logs = "".join(stage.jobs.log(f"{name}-{node}-0") for node in range(2))
-    assert all(logs.count(f"rank {rank} attempt 2") == 1 for rank in range(4))
-    restart(stage, name)
-    assert [entry[1] for entry in history(runs(stage, name, 3).status)] == ["RestartRequested"] * 2
-
-
-def test_ranks_may_save_first_and_the_restart_is_quick(stage: Stage) -> None:
-    stage.apply("saves", IGNORES_SIGTERM_ONCE, **SHAPE, template=template())
-    runs(stage, "saves", 1)
-    restart(stage, "saves")
-    lost = [entry["secondsLost"] for entry in runs(stage, "saves", 2).status["restarts"]["history"]]
-    say(f"saves: {lost} s from the decision until all ranks ran")
-    logs = "".join(stage.jobs.log(f"saves-{node}-0") for node in range(2))
-    assert all(f"saved by rank {rank}" in logs for rank in range(4))
+    started_once(stage, "anew-by-user", 2)
+    restart(stage, "anew-by-user")
+    assert [entry[1] for entry in history(runs(stage, "anew-by-user", 3).status)] == ["RestartRequested"] * 2
 
 
 def test_an_operator_that_is_killed_after_the_request_restarts_once(stage: Stage) -> None:
@@ -94,8 +71,7 @@ def test_an_operator_that_is_killed_after_the_request_restarts_once(stage: Stage
     stage.operator.end()
     stage.operator.start()
     assert [entry[0] for entry in history(runs(stage, "asked", 3).status)] == [1, 2]
-    logs = "".join(stage.jobs.log(f"asked-{node}-0") for node in range(2))
-    assert all(logs.count(f"rank {rank} attempt {attempt}") == 1 for rank in range(4) for attempt in (2, 3))
+    started_once(stage, "asked", 2, 3)
 
 
 def test_any_text_is_a_request_and_hurts_nobody(stage: Stage) -> None:

@@ -35,10 +35,6 @@ def rerun(stage: Stage, name: str, *options: str) -> None:
     say(f"{name}: {done.stderr.splitlines()[-1]}; the command took {time.monotonic() - began:.2f} s")
 
 
-def log(stage: Stage, name: str) -> str:
-    return "".join(stage.jobs.log(f"{name}-{node}-0") for node in range(2))
-
-
 def sources(stage: Stage, name: str) -> set[str]:
     names = stage.jobs.run("get", "configmaps", f"--selector=muster.dev/job={name},muster.dev/source", "--output=name")
     return {entry.removeprefix("configmap/") for entry in names.split()}
@@ -72,7 +68,10 @@ def test_the_same_pods_run_edited_code_and_then_their_own(stage: Stage, tmp_path
         rerun(stage, "edited", "--source", str(edited(tmp_path, code)))
         status = runs(stage, "edited", attempt).status
         assert sources(stage, "edited") == {status["source"]["configMap"]}
-        assert all(f"rank {rank} attempt {attempt} runs {code}" in log(stage, "edited") for rank in range(4))
+        for node in range(2):
+            ranks = (2 * node, 2 * node + 1)
+            lines = [f"rank {rank} attempt {attempt} runs {code}" for rank in ranks]
+            stage.jobs.wait_for_log(f"edited-{node}-0", *lines)
     assert "not the code of the spec" in accepted(stage, "edited")
     # A pod that replaces another one gets the code, too.
     stage.jobs.run("patch", "dtj/edited", "--type=merge", '--patch={"spec":{"suspend":true}}')
@@ -80,7 +79,8 @@ def test_the_same_pods_run_edited_code_and_then_their_own(stage: Stage, tmp_path
     stage.jobs.run("patch", "dtj/edited", "--type=merge", '--patch={"spec":{"suspend":false}}')
     runs(stage, "edited", 4)
     assert before.keys() != uids(stage, "edited").keys() or before != uids(stage, "edited")
-    assert all("attempt 4 runs another edit" in stage.jobs.log(f"edited-{node}-1") for node in range(2))
+    for node in range(2):
+        stage.jobs.wait_for_log(f"edited-{node}-1", "attempt 4 runs another edit")
     rerun(stage, "edited", "--original")
     last = runs(stage, "edited", 5).status
     assert "source" not in last

@@ -14,9 +14,6 @@ from cluster.reasons.test_restarts import history
 from cluster.reasons.timeline import ObservedChange
 from cluster.torch_volume import TorchVolume
 
-pytestmark = pytest.mark.alone
-
-
 NO_MODULE = """
 import time
 time.sleep(1)
@@ -51,22 +48,14 @@ def test_a_killed_rank_a_full_memory_and_a_deleted_pod(
     check_continued(stage, deleted, "Disruption", 1)
 
 
-@pytest.mark.parametrize(
-    ("launcher", "is_operator_killed"),
-    [("direct", False), ("torchrun", True)],
-    ids=["direct", "torchrun-operator-killed"],
-)
-def test_an_error_at_import_and_a_used_budget_end_the_job(
-    stage: Stage, torch_for_pods: TorchVolume, tmp_path: Path, launcher: str, *, is_operator_killed: bool
-) -> None:
-    prefix = f"{launcher}{'-away' if is_operator_killed else ''}"
+def test_an_error_at_import_and_a_used_budget_end_the_job(stage: Stage, tmp_path: Path) -> None:
     wrong, spent = (
-        start(stage, f"{prefix}-{name}", launcher, tmp_path / name, torch_for_pods, command=command)
+        start(stage, name, "direct", tmp_path / name, command=command)
         for name, command in (("wrong", ["python3", "-c", NO_MODULE]), ("spent", ["python3", "-c", FAILS]))
     )
     for job in (wrong, spent):
         stage.runs(job.name)
-    with operator_away(stage) if is_operator_killed else nullcontext():
+    with operator_away(stage):
         pass
     over = {job.name: stage.timeline.first(partial(_has_failed, job)).status for job in (wrong, spent)}
 
