@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cluster.helm import CHART, Helm, Values
 from cluster.images import PULL_POLICY
@@ -13,6 +14,14 @@ from cluster.shared import Cluster, Kubectl
 
 RELEASE = "muster"
 SELECTOR = "app.kubernetes.io/name=muster"
+VALUES: Values = {
+    # The cluster has the current CRD; test_upgrade.py runs the hook that updates it.
+    "crds": {"apply": False},
+    "webhook": {"enabled": True},
+    "disruptions": {"taints": ["karpenter.sh/disrupted"]},
+    "board": {"enabled": True},
+}
+"""Those of the release that many tests share."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +46,16 @@ class Installation:
     @property
     def leader(self) -> str:
         """The holder of the Lease, by its own name."""
-        path = "--output=jsonpath={.spec.holderIdentity}"
-        return self.kubectl("get", "lease", "muster", f"--namespace={self.system}", path)
+        return str(self._lease["spec"].get("holderIdentity", ""))
 
     @property
     def leader_term(self) -> int:
         """The number of times that a replica has acquired the Lease."""
-        path = "--output=jsonpath={.spec.leaseTransitions}"
-        return int(self.kubectl("get", "lease", "muster", f"--namespace={self.system}", path))
+        return int(self._lease["spec"].get("leaseTransitions", 0))
+
+    @property
+    def _lease(self) -> Any:
+        return self.kubectl.read(f"/apis/coordination.k8s.io/v1/namespaces/{self.system}/leases/muster")
 
     def logs(self, pod: str) -> str:
         """Return a pod's whole log."""
@@ -118,15 +129,7 @@ class Installer:
         with contextlib.ExitStack() as stack:
             kubectl("create", "namespace", jobs)
             stack.callback(kubectl, "delete", "namespace", jobs, "--wait=false")
-            values: Values = {
-                # The cluster has the current CRD; test_upgrade.py runs the hook that updates it.
-                "crds": {"apply": False},
-                "namespaces": [jobs],
-                "webhook": {"enabled": True},
-                "disruptions": {"taints": ["karpenter.sh/disrupted"]},
-                "board": {"enabled": True},
-            }
-            release = stack.enter_context(installed(self._cluster, kubectl, helm, values))
+            release = stack.enter_context(installed(self._cluster, kubectl, helm, {**VALUES, "namespaces": [jobs]}))
             # The objects of an earlier installation are deleted with it.
             self._open = stack.pop_all()
         self._kept = Installation(kubectl, helm, release.system, jobs, release.values)

@@ -17,7 +17,7 @@ NAMESPACE = "--namespace"
 
 def test_every_command_is_looked_at() -> None:
     assert {" ".join(command.split()[:2]) for command in COMMANDS} == {
-        *("make image", "docker push", "docker buildx", "muster apply-crds"),
+        *("make image", "docker push", "docker pull", "docker inspect", "muster apply-crds"),
         *("helm upgrade", "helm test", "helm rollback", "helm uninstall"),
         *("kubectl rollout", "kubectl apply", "kubectl delete"),
     }

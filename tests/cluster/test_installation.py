@@ -1,14 +1,9 @@
-"""muster as its users install it: by the chart, for a namespace or the whole cluster, upgraded, and uninstalled."""
-
-import pytest
+"""muster as its users install it: by the chart, for a namespace, and upgraded."""
 
 from cluster.ended_job import succeeded
 from cluster.held_job import JOB, held_job, let_go, pods, ready_pods, status, steps
-from cluster.helm import Helm
-from cluster.installation import Installation, installed
-from cluster.shared import Cluster, Kubectl
+from cluster.installation import Installation
 
-RUNNING = "jsonpath={.status.phase}=Running"
 COUNTING = "jsonpath={.status.progress.step}"
 
 
@@ -23,15 +18,17 @@ def test_two_replicas_are_ready_and_one_of_them_leads(installed_operator: Instal
     assert ready == "2"
 
 
-@pytest.mark.parametrize("kind", ["lease/muster", "secret/muster-collector"])
-def test_what_replicas_agree_by_comes_back_when_it_is_deleted(installed_operator: Installation, kind: str) -> None:
+def test_what_replicas_agree_by_comes_back_when_it_is_deleted(installed_operator: Installation) -> None:
     kubectl, inside = installed_operator.kubectl, f"--namespace={installed_operator.system}"
-    old = kubectl("get", kind, inside, "--output=jsonpath={.metadata.uid}")
-    kubectl("delete", kind, inside)
+    kinds, uids = ("lease/muster", "secret/muster-collector"), "--output=jsonpath={.items[*].metadata.uid}"
+    old = kubectl("get", *kinds, inside, uids).split()
+    assert len(old) == len(kinds)
+    kubectl("delete", *kinds, inside)
     kubectl("rollout", "restart", "deployment/muster", inside)
     kubectl("rollout", "status", "deployment/muster", inside, "--timeout=120s")
-    kubectl.wait("create", kind, inside)
-    assert kubectl("get", kind, inside, "--output=jsonpath={.metadata.uid}") != old
+    for kind in kinds:
+        kubectl.wait("create", kind, inside)
+    assert not {*old} & {*kubectl("get", *kinds, inside, uids).split()}
 
 
 def test_an_upgrade_is_nothing_to_a_job_that_trains(installed_operator: Installation) -> None:
@@ -51,14 +48,3 @@ def test_an_upgrade_is_nothing_to_a_job_that_trains(installed_operator: Installa
     # A restarted rank would have counted from 1, and one that had waited would not have continued.
     assert end["progress"]["step"] > then > 1
     kubectl("delete", JOB, "upgraded", inside)
-
-
-@pytest.mark.alone
-def test_one_that_is_for_the_whole_cluster_runs_jobs_of_any_namespace(
-    cluster: Cluster, kubectl: Kubectl, helm: Helm, namespace: str
-) -> None:
-    with installed(cluster, kubectl, helm, {}):
-        kubectl.apply(held_job("held", namespace))
-        kubectl.wait(RUNNING, f"{JOB}/held", f"--namespace={namespace}")
-        let_go(kubectl, namespace)
-        kubectl.wait("condition=Complete", f"{JOB}/held", f"--namespace={namespace}")

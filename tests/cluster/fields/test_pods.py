@@ -23,11 +23,14 @@ MEETS = (
 address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
 if os.environ["RANK"] == "0":
     with socket.create_server(address) as server:
-        server.accept()
+        # On a machine's own network others may connect, too.
+        while server.accept()[0].recv(1) != b"1":
+            pass
 else:
     while True:
         try:
-            socket.create_connection(address, 1).close()
+            with socket.create_connection(address, 1) as connection:
+                connection.sendall(b"1")
             break
         except OSError:
             pass
@@ -62,7 +65,7 @@ def odd(fields_site: Site) -> Jobs:
 
 def report_of(jobs: Jobs, pod: str) -> dict[str, object]:
     """Return the report of the pod's rank about itself."""
-    (line,) = (line for line in jobs.log(pod).splitlines() if line.startswith("[rank "))
+    (line,) = (line for line in jobs.wait_for_log(pod, "[rank ").splitlines() if line.startswith("[rank "))
     result: dict[str, object] = json.loads(line.partition("] ")[2])
     return result
 

@@ -2,15 +2,16 @@
 operator's image.
 """
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster.helm import Helm
 from cluster.images import PULL_POLICY
-from cluster.installation import installed
+from cluster.installation import Installation
 from cluster.installed.awaited import until
 from cluster.musl_image import musl_image
 from cluster.node_files import PAUSE_IMAGE
@@ -62,9 +63,9 @@ def seconds_to_copy(pod: Any) -> str:
     return f"{ended['startedAt']} to {ended['finishedAt']}"
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(300)
 def test_its_ranks_are_watched_and_a_killed_one_is_named(
-    shared_cluster: SharedCluster, kubectl: Kubectl, helm: Helm, namespace: str
+    shared_cluster: SharedCluster, installed_operator: Installation
 ) -> None:
     musl = musl_image()
     shared_cluster.load(musl)
@@ -73,9 +74,9 @@ def test_its_ranks_are_watched_and_a_killed_one_is_named(
         Case("musl", musl.name, COMMAND, {"requests": {"cpu": "50m"}}, "Burstable"),
         Case("modest", PAUSE_IMAGE, ("/pause",), {}, "BestEffort"),
     )
-    kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
-    with installed(shared_cluster, kubectl, helm, {"namespaces": [namespace]}):
-        jobs = Jobs(kubectl, namespace)
+    kubectl, namespace = installed_operator.kubectl, installed_operator.namespace
+    jobs = Jobs(kubectl, namespace)
+    with restricted(kubectl, namespace):
         for case in cases:
             jobs.apply(
                 case.name,
@@ -88,6 +89,18 @@ def test_its_ranks_are_watched_and_a_killed_one_is_named(
             )
         for case in cases:
             watched(jobs, case)
+    jobs.run("delete", "dtj", *(case.name for case in cases), "--wait=false")
+
+
+@contextlib.contextmanager
+def restricted(kubectl: Kubectl, namespace: str) -> Iterator[None]:
+    """Admit only pods of the restricted Pod Security Standard inside the block."""
+    profile = "pod-security.kubernetes.io/enforce"
+    kubectl("label", "namespace", namespace, f"{profile}=restricted")
+    try:
+        yield
+    finally:
+        kubectl("label", "namespace", namespace, f"{profile}-")
 
 
 def watched(jobs: Jobs, case: Case) -> None:

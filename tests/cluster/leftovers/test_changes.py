@@ -57,8 +57,8 @@ def test_a_suspended_job_is_changed_and_its_next_start_is_of_the_new_spec(changi
     assert jobs.children("grown", "pods") == {"pod/grown-0-1", "pod/grown-1-1"}
     assert jobs.children("shrunk", "pods") == {"pod/shrunk-0-1"}
     for pod in ("grown-0-1", "grown-1-1"):
-        assert "world 2 other" in jobs.log(pod)
-    assert "world 2 None" in jobs.log("shrunk-0-1")
+        jobs.wait_for_log(pod, "world 2 other")
+    jobs.wait_for_log("shrunk-0-1", "world 2 None")
     assert json.loads(jobs.run("get", "dtj/shrunk", "--subresource=scale", "--output=json"))["spec"]["replicas"] == 1
 
 

@@ -31,7 +31,7 @@ def completed(operator: OperatorProcess, jobs: Jobs, name: str) -> None:
     status = resource["status"]
     assert (status["phase"], status["attempt"], succeeded(status)) == ("Succeeded", 1, "4/4")
     assert {f"pod/{name}-0-0", f"pod/{name}-1-0"} == jobs.children(name, "pods")
-    assert "rank 3 of 4" in jobs.log(f"{name}-1-0")
+    jobs.wait_for_log(f"{name}-1-0", "rank 3 of 4")
     # no state of libraries in the user's resource
     assert "finalizers" not in resource["metadata"]
     assert set(resource["metadata"].get("annotations", {})) <= {"kubectl.kubernetes.io/last-applied-configuration"}

@@ -41,10 +41,9 @@ def attach(pod: Any, processes: Sequence[int], host: int) -> None:
     ip(inside, "addr", "add", PODS.format(host), "dev", "net1")
 
 
-def waiting_pods(kubectl: Kubectl, namespace: str) -> Iterator[Any]:
-    """Yield the namespace's pods, each when its first init container runs."""
-    listed = json.loads(kubectl("get", "pods", f"--namespace={namespace}", "--output=json"))["items"]
-    for name in (pod["metadata"]["name"] for pod in listed):
+def waiting_pods(kubectl: Kubectl, namespace: str, job: str) -> Iterator[Any]:
+    """Yield a job's pods, each when its first init container runs."""
+    for name in (pod["metadata"]["name"] for pod in kubectl.list(namespace, "pods", f"muster.dev/job={job}")):
         running = "jsonpath={.status.initContainerStatuses[0].state.running.startedAt}"
         kubectl.wait(running, f"pod/{name}", f"--namespace={namespace}")
         yield json.loads(kubectl("get", "pod", name, f"--namespace={namespace}", "--output=json"))

@@ -87,14 +87,6 @@ def test_one_attack(siege: Siege, undisturbed: float, name: str) -> None:
 
 
 @pytest.mark.long
-def test_hostile_pods(siege: Siege, undisturbed: float) -> None:
-    with siege.evil() as evil, siege.watched() as seen, hostile_pods(siege.kubectl, evil):
-        took, plain = compare(siege, undisturbed)
-        judge(siege, seen, "hostile pods", took, undisturbed)
-    assert took <= allowed(undisturbed, plain), siege.victims_story()
-
-
-@pytest.mark.long
 def test_the_first_attacks_together(siege: Siege, undisturbed: float) -> None:
     """Each of these attacks alone once stopped the operator for the whole cluster."""
     with siege.evil() as evil:

@@ -78,23 +78,23 @@ def test_a_job_has_all_from_s3_goes_on_from_its_snapshots_and_leaves_its_results
     assert {tuple(rank["snapshots"]) for rank in ranks} == {tuple(f"rank-{rank}.pt" for rank in range(4))}
 
 
-@pytest.mark.parametrize("kind", ["inline", "s3"])
-def test_code_comes_from_wherever_it_is(stage: Stage, s3: PodsS3, kind: str) -> None:
+def test_code_comes_from_wherever_it_is(stage: Stage, s3: PodsS3) -> None:
     s3.client.put_object(Bucket="data", Key="code.tar.gz", Body=_archive())
     sources = {"inline": {"files": CODE}, "s3": {"uri": "s3://data/code.tar.gz"}}
-    name = f"code-{kind}"
-    stage.apply(
-        name,
-        command=COMMAND,
-        source={kind: sources[kind]},
-        inputs=[{"name": "train", "s3": {"uri": "s3://data/train/"}}],
-        output={"s3": "s3://data/out"},
-        template=RESTRICTED,
-    )
-    stage.completes(name)
-    assert read_objects(s3.client, "data", f"out/{name}/") == {f"out/{name}/model/m": b"/opt/ml/code"}
-    stage.started_pod(name)
-    assert _fetched_by(s3, stage, name) == {"0": KEYS}
+    for kind, source in sources.items():
+        stage.apply(
+            f"code-{kind}",
+            command=COMMAND,
+            source={kind: source},
+            inputs=[{"name": "train", "s3": {"uri": "s3://data/train/"}}],
+            output={"s3": "s3://data/out"},
+            template=RESTRICTED,
+        )
+    for name in ("code-inline", "code-s3"):
+        stage.completes(name)
+        assert read_objects(s3.client, "data", f"out/{name}/") == {f"out/{name}/model/m": b"/opt/ml/code"}
+        stage.started_pod(name)
+        assert _fetched_by(s3, stage, name) == {"0": KEYS}
 
 
 def test_code_comes_from_a_git_host_that_only_its_owners_trust(stage: Stage, s3: PodsS3, tmp_path: Path) -> None:
@@ -120,46 +120,33 @@ def test_code_comes_from_a_git_host_that_only_its_owners_trust(stage: Stage, s3:
     assert read_objects(s3.client, "data", "out/code-git/") == {"out/code-git/model/m": b"/opt/ml/code"}
 
 
-@pytest.mark.parametrize(
-    ("denied", "changes", "reason", "says"),
-    [
-        pytest.param(
-            {("GET", "/data/train/07.png")},
-            {"inputs": [{"name": "train", "s3": {"uri": "s3://data/train/"}}]},
-            "S3AccessDenied",
-            "spec.inputs[0].s3.uri: s3:GetObject on s3://data/train/07.png is denied",
-            id="one-object",
-        ),
-        pytest.param(
-            set(),
-            {"inputs": [{"name": "train", "s3": {"uri": "s3://gone/train/"}}]},
-            "S3NotFound",
-            "spec.inputs[0].s3.uri: the bucket of s3://gone/train/ does not exist",
-            id="no-bucket",
-        ),
-        pytest.param(
-            {("POST", "/data/out/")},
-            {"output": {"s3": "s3://data/out"}},
-            "S3AccessDenied",
-            "spec.output.s3: s3:PutObject on s3://data/out/",
-            id="results-before-the-start",
-        ),
-    ],
-)
-def test_what_can_not_be_had_is_told_by_its_own_name(
-    request: pytest.FixtureRequest,
-    stage: Stage,
-    s3: PodsS3,
-    denied: set[tuple[str, str]],
-    changes: dict[str, Any],
-    reason: str,
-    says: str,
-) -> None:
-    s3.denied |= denied
-    name = str(request.node.callspec.id)
-    stage.apply(name, template=RESTRICTED, **changes)
-    over = stage.failed(name, pod_of(name, _has_failed), reason)
-    assert says in condition(over, "Failed")["message"]
+REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
+    "one-object": (
+        {"inputs": [{"name": "train", "s3": {"uri": "s3://data/train/"}}]},
+        "S3AccessDenied",
+        "spec.inputs[0].s3.uri: s3:GetObject on s3://data/train/07.png is denied",
+    ),
+    "no-bucket": (
+        {"inputs": [{"name": "train", "s3": {"uri": "s3://gone/train/"}}]},
+        "S3NotFound",
+        "spec.inputs[0].s3.uri: the bucket of s3://gone/train/ does not exist",
+    ),
+    "results-before-the-start": (
+        {"output": {"s3": "s3://data/out"}},
+        "S3AccessDenied",
+        "spec.output.s3: s3:PutObject on s3://data/out/",
+    ),
+}
+"""Jobs, and how each fails if one object can't be read and nothing be written below /data/out."""
+
+
+def test_what_can_not_be_had_is_told_by_its_own_name(stage: Stage, s3: PodsS3) -> None:
+    s3.denied |= {("GET", "/data/train/07.png"), ("POST", "/data/out/")}
+    for name, (changes, _, _) in REFUSED.items():
+        stage.apply(name, template=RESTRICTED, **changes)
+    for name, (_, reason, message) in REFUSED.items():
+        over = stage.failed(name, pod_of(name, _has_failed), reason)
+        assert message in condition(over, "Failed")["message"]
 
 
 def test_a_deleted_pods_ranks_leave_their_snapshot(stage: Stage, s3: PodsS3) -> None:
@@ -211,8 +198,11 @@ def _trainer_has_ended(pod: Any) -> bool:
 
 def _said(stage: Stage, pod: str) -> str:
     # the container may not exist yet
-    names = stage.jobs.run("get", "pods", "--output=name", f"--field-selector=metadata.name={pod},status.phase=Running")
-    return stage.jobs.run("logs", pod, "--container=trainer") if names else ""
+    phases = {
+        each["metadata"]["name"]: each["status"]["phase"]
+        for each in stage.kubectl.list(stage.namespace, "pods", "muster.dev/job")
+    }
+    return stage.kubectl.read_log(stage.namespace, pod, "trainer") if phases.get(pod) == "Running" else ""
 
 
 def _fetched_by(s3: PodsS3, stage: Stage, name: str) -> dict[str, list[str]]:
