@@ -1,4 +1,4 @@
-"""Reads from the API server without a process. Tests that wait for a state read it many times a second, and a kubectl
+"""Requests to the API server without a process. Tests that wait for a state read it many times a second, and a kubectl
 takes a tenth of a second of processor time for each.
 """
 
@@ -29,18 +29,30 @@ class ApiReader:
 
     def read(self, path: str) -> str:
         """Return the answer. Raises AssertionError with the answer if it is an error."""
+        return self.send("GET", path) if self.is_direct else _read_with_kubectl(self._kubeconfig, path)
+
+    @functools.cached_property
+    def is_direct(self) -> bool:
+        """Whether the kubeconfig has a certificate. Only kubectl knows the other kinds of credentials."""
+        return "client-certificate-data" in self._config["users"][0]["user"]
+
+    def send(self, method: str, path: str, body: str | None = None, content_type: str = "") -> str:
+        """Send a request with the certificate, and return the answer, as `read` does."""
+        headers = {"Content-Type": content_type} if content_type else {}
         with self._lock:
             if self._connection is not None:
                 try:
-                    return _ask(self._connection, path)
+                    return _ask(self._connection, method, path, body, headers)
                 except (OSError, http.client.HTTPException):
                     # The API server closes connections that are idle. A new cluster has another certificate.
                     self._connection.close()
-            config = yaml.safe_load(self._kubeconfig.read_text(encoding="utf-8"))
-            if "client-certificate-data" not in config["users"][0]["user"]:
-                return _read_with_kubectl(self._kubeconfig, path)
-            self._connection = _connect(config)
-            return _ask(self._connection, path)
+            self._connection = _connect(self._config)
+            return _ask(self._connection, method, path, body, headers)
+
+    @property
+    def _config(self) -> dict[str, list[dict[str, dict[str, str]]]]:
+        config: dict[str, list[dict[str, dict[str, str]]]] = yaml.safe_load(self._kubeconfig.read_text("utf-8"))
+        return config
 
 
 @functools.cache
@@ -50,7 +62,6 @@ def get_reader(kubeconfig: Path) -> ApiReader:
 
 
 def _read_with_kubectl(kubeconfig: Path, path: str) -> str:
-    """Only kubectl knows the other kinds of credentials."""
     command = [str(programs.find("kubectl")), f"--kubeconfig={kubeconfig}", "get", "--raw", path]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, f"{path}: {done.stdout}{done.stderr}"
@@ -70,9 +81,11 @@ def _connect(config: dict[str, list[dict[str, dict[str, str]]]]) -> http.client.
     return http.client.HTTPSConnection(server.hostname or "", server.port, timeout=TIMEOUT_SECONDS, context=context)
 
 
-def _ask(connection: http.client.HTTPSConnection, path: str) -> str:
-    connection.request("GET", path)
+def _ask(
+    connection: http.client.HTTPSConnection, method: str, path: str, body: str | None, headers: dict[str, str]
+) -> str:
+    connection.request(method, path, None if body is None else body.encode(), headers)
     answer = connection.getresponse()
     text = answer.read().decode()
-    assert answer.status == http.client.OK, f"{path}: {text}"
+    assert answer.status in (http.client.OK, http.client.CREATED), f"{path}: {text}"
     return text

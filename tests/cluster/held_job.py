@@ -45,8 +45,7 @@ def held_job(name: str, namespace: str, nodes: int = 2, procs_per_node: int = 2)
 
 def status(kubectl: Kubectl, namespace: str, job: str) -> Any:
     """Return the job's status."""
-    path = f"/apis/muster.dev/v1alpha1/namespaces/{namespace}/distributedtrainingjobs/{job}"
-    return kubectl.read(path).get("status", {})
+    return kubectl.read_job(namespace, job).get("status", {})
 
 
 def steps(kubectl: Kubectl, namespace: str, job: str) -> int:

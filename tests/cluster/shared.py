@@ -117,6 +117,28 @@ class Kubectl:
         """Return an object or a list, as `kubectl get --raw` does, without a process."""
         return json.loads(self._reader.read(path))
 
+    def apply_job(self, namespace: str, job: Manifest) -> None:
+        """Apply a DistributedTrainingJob on the server's side, without a process if possible."""
+        text, metadata = json.dumps(job), job["metadata"]
+        assert isinstance(metadata, dict)
+        if self._reader.is_direct:
+            path = f"{build_job_path(namespace, metadata['name'])}?fieldManager=tests&force=true"
+            self._reader.send("PATCH", path, text, "application/apply-patch+yaml")
+        else:
+            self("apply", "--server-side", "--force-conflicts", f"--namespace={namespace}", "-f", "-", stdin=text)
+
+    def patch_job(self, namespace: str, name: str, patch: Manifest) -> None:
+        """Send a merge patch for a DistributedTrainingJob, without a process if possible."""
+        text = json.dumps(patch)
+        if self._reader.is_direct:
+            self._reader.send("PATCH", build_job_path(namespace, name), text, "application/merge-patch+json")
+        else:
+            self("patch", f"dtj/{name}", f"--namespace={namespace}", "--type=merge", f"--patch={text}")
+
+    def read_job(self, namespace: str, name: str) -> Any:
+        """Return a DistributedTrainingJob."""
+        return self.read(build_job_path(namespace, name))
+
     def read_log(self, namespace: str, pod: str, container: str) -> str:
         """Return the log of a container so far, without a process."""
         return self._reader.read(f"/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}")
@@ -154,3 +176,8 @@ class Kubectl:
     def wait(self, condition: str, *objects: str) -> None:
         """Wait until objects have a condition."""
         self("wait", f"--for={condition}", f"--timeout={WAIT_SECONDS}s", *objects)
+
+
+def build_job_path(namespace: str, name: str) -> str:
+    """Return the path of a DistributedTrainingJob on the API server."""
+    return f"/apis/muster.dev/v1alpha1/namespaces/{namespace}/distributedtrainingjobs/{name}"

@@ -99,7 +99,7 @@ class ToldJobs:
         """Create the job, with a status if one is given."""
         spec = {"nodes": 2, "procsPerNode": 2, "launcher": {"direct": {}}, "command": ["true"], "image": PYTHON_IMAGE}
         job = {"apiVersion": "muster.dev/v1alpha1", "kind": "DistributedTrainingJob", "metadata": {"name": NAME}}
-        self._run("apply", "-f", "-", stdin=json.dumps({**job, "spec": spec}))
+        self.kubectl.apply_job(self.namespace, {**job, "spec": spec})
         if status is not None:
             self.tell(status)
 
@@ -132,9 +132,7 @@ class ToldJobs:
         self.kubectl.wait(f"jsonpath={{.status.phase}}={phase}", pod, f"--namespace={self.namespace}")
 
     def _read(self) -> Any:
-        return self.kubectl.read(
-            f"/apis/muster.dev/v1alpha1/namespaces/{self.namespace}/distributedtrainingjobs/{NAME}"
-        )
+        return self.kubectl.read_job(self.namespace, NAME)
 
     def _run(self, *arguments: str, stdin: str | None = None) -> str:
         return self.kubectl(*arguments, f"--namespace={self.namespace}", stdin=stdin)

@@ -1,6 +1,5 @@
 """Jobs on the test cluster: their commands, and requests about them."""
 
-import json
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +44,7 @@ class Jobs:
 
     def apply(self, name: str, script: str = OK, **spec: object) -> None:
         """Apply a job."""
-        self.run("apply", "-f", "-", stdin=json.dumps(manifest(name, script, **spec)))
+        self.kubectl.apply_job(self.namespace, manifest(name, script, **spec))
 
     def wait(self, name: str, condition: str) -> None:
         """Wait for `condition=Complete`, `jsonpath={.status.phase}=Running`, `delete`."""
@@ -58,9 +57,7 @@ class Jobs:
 
     def resource(self, name: str) -> Any:
         """Return the job's resource."""
-        return self.kubectl.read(
-            f"/apis/muster.dev/v1alpha1/namespaces/{self.namespace}/distributedtrainingjobs/{name}"
-        )
+        return self.kubectl.read_job(self.namespace, name)
 
     def status(self, name: str) -> Any:
         """Return the job's status."""
@@ -68,7 +65,7 @@ class Jobs:
 
     def patch(self, name: str, **spec: object) -> None:
         """Patch the job's spec."""
-        self.run("patch", f"dtj/{name}", "--type=merge", "--patch", json.dumps({"spec": spec}))
+        self.kubectl.patch_job(self.namespace, name, {"spec": spec})
 
     def children(self, name: str, *kinds: str) -> set[str]:
         """Return the job's objects of these kinds, or all of them, without its resource: `pod/vit-0-0`."""
@@ -91,6 +88,14 @@ class Jobs:
     def log(self, pod: str) -> str:
         """Return a pod's log."""
         return self.kubectl.read_log(self.namespace, self.started_pod(pod)["metadata"]["name"], "trainer")
+
+    def wait_for_log(self, pod: str, *lines: str) -> str:
+        """Return a pod's log once it has these texts. A rank is reported before its first line is in the log."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not all(line in (said := self.log(pod)) for line in lines):
+            assert time.monotonic() < deadline, said
+            time.sleep(PAUSE_SECONDS)
+        return said
 
     def run(self, *arguments: str, stdin: str | None = None) -> str:
         """Run kubectl in the jobs' namespace."""

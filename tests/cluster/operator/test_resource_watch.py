@@ -18,7 +18,7 @@ from muster.clients.kubernetes.client import Change
 from muster.controller.jobs.job_memory import JobMemory
 from muster.controller.watch.resources import ResourceWatch
 
-SOON_SECONDS = 20.0
+SOON_SECONDS = 60.0
 STOP_SECONDS = 1.0
 
 
