@@ -53,6 +53,7 @@ class RemoteRankGroup:
         self._called = 0
         self.connections: list[socket.socket] = []  # closed at the end
         self.ends: dict[int, processes.ProcessExit] = {}
+        self._others = frozenset(processes.list_descendants())
         processes.adopt_orphans()
         self._archive = archive
         self.remote_commands = [self._join(node) for node in range(2)]
@@ -61,7 +62,7 @@ class RemoteRankGroup:
         return self
 
     def __exit__(self, *error: object) -> None:
-        while processes.signal_processes(processes.list_descendants(), signal.SIGKILL):
+        while processes.signal_processes(self._list_own_processes(), signal.SIGKILL):
             processes.reap()
         for remote_commands in self.remote_commands:
             remote_commands.close()
@@ -74,6 +75,10 @@ class RemoteRankGroup:
         for descriptor in (self._log_reader, self._log_writer):
             os.close(descriptor)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _list_own_processes(self) -> list[int]:
+        """Return the processes of the commands. The process of the tests has others, such as its fork servers."""
+        return [pid for pid in processes.list_descendants() if pid not in self._others]
 
     def make_credentials(self, job: str = JOB, attempt: int = 1) -> Credentials:
         return derive_credentials(self.seed, job, attempt)
