@@ -51,10 +51,11 @@ def default_s3(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Client]:
     `data`.
     """
     set_environment(url, monkeypatch)
+    # Another test of this process may have left objects there.
+    reset(url)
     result = make_client(url)
     result.create_bucket(Bucket="data")
     yield result
-    empty(result, "data")
     result.close()
 
 
@@ -67,16 +68,6 @@ def set_environment(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def reset(url: str) -> None:
     """Remove all buckets. moto stores its data as long as the process runs, not the server."""
     urlopen(Request(f"{url}/moto-api/reset", method="POST")).close()  # noqa: S310
-
-
-def empty(client: S3Client, bucket: str) -> None:
-    """Remove a bucket with its content."""
-    for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
-        for entry in page.get("Contents", ()):
-            client.delete_object(Bucket=bucket, Key=entry["Key"])
-    for upload in client.list_multipart_uploads(Bucket=bucket).get("Uploads", ()):
-        client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
-    client.delete_bucket(Bucket=bucket)
 
 
 def read_objects(client: S3Client, bucket: str, prefix: str = "") -> dict[str, bytes]:
