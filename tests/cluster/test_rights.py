@@ -51,7 +51,7 @@ def test_the_board_asks_only_for_what_is_granted_and_for_all_of_it(
 
 
 def find_refused(uses: frozenset[rights.Use]) -> list[rights.Use]:
-    """Return what an account never got. An operator whose release is being uninstalled is refused what it got before."""
+    """Return what an account never got: while its release is uninstalled, an operator is refused what it had."""
     return sorted(use for use in uses if not use.allowed and replace(use, allowed=True) not in uses)
 
 
