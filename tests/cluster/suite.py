@@ -45,9 +45,9 @@ def run_short(arguments: Sequence[str]) -> list[Problem]:
 
 def run_long(arguments: Sequence[str]) -> list[Problem]:
     """Run the tests that take minutes. The arguments are pytest's."""
-    found: list[Problem] = []
     if not isinstance(choice.choose(choice.look()), Own):
         return run(LONG, arguments)
+    found: list[Problem] = []
     with kept_up(found):
         found += run(LONG, arguments)
     return found

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypedDict, Unpack
 
 from support import fork_server
 
@@ -29,32 +29,23 @@ _START_SECONDS = 300.0
 File = int | IO[Any] | None
 
 
+class StartOptions(TypedDict, total=False):
+    """What a test may choose of a process, as for `subprocess.Popen`."""
+
+    env: Mapping[str, str] | None
+    cwd: Path | None
+    stdin: File
+    stdout: File
+    stderr: File
+    start_new_session: bool
+
+
 class ForkedProcess(subprocess.Popen[bytes]):
     """A running program, as `subprocess.Popen` would start it. `agent` is the folder of the agent; None: `muster`."""
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        agent: Path | None = None,
-        *,
-        env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-        stdin: File = None,
-        stdout: File = None,
-        stderr: File = None,
-        start_new_session: bool = False,
-    ) -> None:
+    def __init__(self, command: Sequence[str], agent: Path | None = None, **options: Unpack[StartOptions]) -> None:
         self._agent = agent
-        super().__init__(
-            command,
-            bufsize=0,
-            env=env,
-            cwd=cwd,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            start_new_session=start_new_session,
-        )
+        super().__init__(command, bufsize=0, **options)
 
     def _execute_child(  # Popen calls it with all its arguments, by position
         self,

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Unpack
 
-from support.forked_process import File, ForkedProcess
+from support.forked_process import ForkedProcess, StartOptions
 
 MUSTER = Path(sys.executable).with_name("muster")
 
@@ -19,26 +20,8 @@ END_SECONDS = 240.0
 class MusterProcess(ForkedProcess):
     """A running `muster`."""
 
-    def __init__(
-        self,
-        words: Sequence[str],
-        *,
-        env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-        stdin: File = None,
-        stdout: File = None,
-        stderr: File = None,
-        start_new_session: bool = False,
-    ) -> None:
-        super().__init__(
-            [str(MUSTER), *words],
-            env=env,
-            cwd=cwd,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            start_new_session=start_new_session,
-        )
+    def __init__(self, words: Sequence[str], **options: Unpack[StartOptions]) -> None:
+        super().__init__([str(MUSTER), *words], **options)
 
 
 @dataclass(frozen=True)
