@@ -42,7 +42,7 @@ class RunningClient:
 class RemoteRankGroup:
     """Node 0 and node 1 of a job in this process; both run in its event loop."""
 
-    def __init__(self, archive: Path) -> None:
+    def __init__(self, archive: Path, *, fence_seconds: float = 0.0) -> None:
         self.selector = selectors.DefaultSelector()
         self.folder = Path(tempfile.mkdtemp(prefix="muster-test-"))
         self.seed = secrets.token_bytes(SEED_BYTES)
@@ -56,6 +56,7 @@ class RemoteRankGroup:
         self._others = frozenset(processes.list_descendants())
         processes.adopt_orphans()
         self._archive = archive
+        self._fence_seconds = fence_seconds
         self.remote_commands = [self._join(node) for node in range(2)]
 
     def __enter__(self) -> Self:
@@ -165,6 +166,7 @@ class RemoteRankGroup:
             interface="Auto",
             collector_url="https://127.0.0.1:1",
             collector_ca="",
+            fence_seconds=self._fence_seconds,
         )
         return NodeContext(
             plan=plan,

@@ -3,12 +3,15 @@
 import os
 import pwd
 import signal
+import socket
 from pathlib import Path
 
 import pytest
 
+from muster.api.spec.failure_policy import DEFAULT_FENCE_SECONDS, MAX_FENCE_SECONDS, MIN_FENCE_SECONDS
 from muster_worker.machine import processes
 from muster_worker.remote.outgoing_command import OutgoingCommand
+from support.agent_folder import share_agent_folder
 from support.remote_rank_group import RemoteRankGroup
 
 
@@ -100,6 +103,21 @@ def test_who_does_not_read_makes_the_writer_wait(rank_group: RemoteRankGroup) ->
     rank_group.turn_until(take)
     os.close(reader)
     assert taken == 50_000_000
+
+
+@pytest.mark.parametrize("fence", [0, MIN_FENCE_SECONDS, DEFAULT_FENCE_SECONDS, MAX_FENCE_SECONDS])
+def test_both_ends_bear_a_longer_silence_than_the_fence(fence: int) -> None:
+    """A node that hears nothing for almost as long as its fence, beginning 15 s after the last packet, goes on."""
+    with RemoteRankGroup(share_agent_folder(), fence_seconds=fence) as rank_group:
+        rank_group.call("algo-2", "sleep 300")
+        rank_group.turn_until(lambda: rank_group.remote_commands[1].is_running)
+        (outgoing,), (incoming,) = each_outgoing(rank_group), rank_group.remote_commands[1]._incoming
+        assert outgoing._channel is not None
+        for channel in (outgoing._channel, incoming._channel):
+            silence = channel.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) / 1000
+            probed = channel.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
+            assert (fence or DEFAULT_FENCE_SECONDS) + probed < silence <= MAX_FENCE_SECONDS + 60
+            assert channel.socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
 
 
 def test_a_client_that_dies_ends_all_that_it_started(rank_group: RemoteRankGroup) -> None:

@@ -21,6 +21,9 @@ CONNECT_SECONDS = 60.0
 
 RETRY_SECONDS = 0.1
 
+KEEPALIVE_IDLE_SECONDS = 15
+KEEPALIVE_INTERVAL_SECONDS = 5
+
 FindPeer = Callable[[str], Union[Peer, str]]
 """Returns the peer with this host name, or an error message."""
 
@@ -35,6 +38,8 @@ class OutgoingCommand:
         find_peer: FindPeer,
         selector: selectors.BaseSelector,
         now: float,
+        *,
+        silence_seconds: float,
     ) -> None:
         client.setblocking(False)
         self.is_finished = False
@@ -42,6 +47,7 @@ class OutgoingCommand:
         self._identity = identity
         self._find_peer = find_peer
         self._selector = selector
+        self._silence_seconds = silence_seconds
         self._request = frames.Reader(frames.RUN)
         self._answer = frames.Reader(frames.OUT, frames.ERR, frames.EXITED, frames.SIGNALLED, frames.REFUSED)
         self._command = b""
@@ -147,7 +153,7 @@ class OutgoingCommand:
             self._close_peer_connection()
             self._retry_at = time.monotonic() + RETRY_SECONDS
             return False
-        enable_keepalive(connection)
+        enable_keepalive(connection, self._silence_seconds)
         try:
             self._channel = self._identity.connect(connection)
         except OSError as error:
@@ -196,17 +202,17 @@ class OutgoingCommand:
         self._channel = self._socket = None
 
 
-def enable_keepalive(connection: socket.socket) -> None:
-    """Detect a silent peer within half a minute instead of hours."""
-    for level, option, value in _KEEP_ALIVE:
+def enable_keepalive(connection: socket.socket, silence_seconds: float) -> None:
+    """Close the connection when its peer has been silent for `silence_seconds`, instead of after hours."""
+    milliseconds = int(1000 * silence_seconds)
+    for level, option, value in (*_KEEP_ALIVE, (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)):
         connection.setsockopt(level, option, value)
 
 
 _KEEP_ALIVE: Tuple[Tuple[int, int, int], ...] = (
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
-    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000),  # for unacknowledged data, in milliseconds
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_IDLE_SECONDS),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, KEEPALIVE_INTERVAL_SECONDS),
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
 )
+"""Linux ignores TCP_KEEPCNT where TCP_USER_TIMEOUT is set."""

@@ -22,7 +22,12 @@ from muster_worker.mpi import host_files
 from muster_worker.rank_group.rank_links import listen
 from muster_worker.remote.command_shell import choose_command_shell
 from muster_worker.remote.incoming_command import ID_VARIABLE, IncomingCommand
-from muster_worker.remote.outgoing_command import OutgoingCommand, enable_keepalive
+from muster_worker.remote.outgoing_command import (
+    KEEPALIVE_IDLE_SECONDS,
+    KEEPALIVE_INTERVAL_SECONDS,
+    OutgoingCommand,
+    enable_keepalive,
+)
 from muster_worker.remote.program import get_socket_path, write_program
 from muster_worker.remote.tls_channel import Identity
 
@@ -34,6 +39,9 @@ MAX_REMOTE_COMMANDS = 512
 
 MAX_LOGGED_REJECTIONS = 5
 """Maximum number of log lines about rejected connections. The agent only counts the others."""
+
+UNFENCED_SILENCE_SECONDS = 75.0
+"""How long a peer may be silent in a job without a fence: as in a job with the default one."""
 
 _BACKLOG = 256
 _IPV4_MAPPED_PREFIX = "::ffff:"
@@ -58,6 +66,7 @@ class RemoteCommands:
         self._environment = environment
         self._selector = selector
         self._log = log
+        self._silence_seconds = choose_silence_seconds(context.plan.fence_seconds)
         self._incoming: List[IncomingCommand] = []
         self._outgoing: List[OutgoingCommand] = []
         self._count = 0
@@ -126,7 +135,7 @@ class RemoteCommands:
         if connection is None:
             return []
         try:
-            enable_keepalive(connection)
+            enable_keepalive(connection, self._silence_seconds)
             channel = self._identity.accept(connection)
         except (
             OSError,
@@ -165,7 +174,14 @@ class RemoteCommands:
         client = _accept(self._client_listener)
         if client is not None and len(self._outgoing) < MAX_REMOTE_COMMANDS:
             self._outgoing.append(
-                OutgoingCommand(client, self._identity, self._find_peer, self._selector, time.monotonic())
+                OutgoingCommand(
+                    client,
+                    self._identity,
+                    self._find_peer,
+                    self._selector,
+                    time.monotonic(),
+                    silence_seconds=self._silence_seconds,
+                )
             )
         elif client is not None:
             client.close()
@@ -191,6 +207,17 @@ class RemoteCommands:
         self._rejections += 1
         if self._rejections <= MAX_LOGGED_REJECTIONS:
             self._log.print_line(f"a connection to this agent was rejected: {reason}")
+
+
+def choose_silence_seconds(fence_seconds: float) -> float:
+    """Return how long a peer may be silent before the commands on it count as lost.
+
+    A loss of contact that is shorter than the fence ends no rank, so it may end no connection of mpirun: it can begin
+    just before a keepalive probe, and end just after one. 0: the job has no fence.
+    """
+    if not fence_seconds:
+        return UNFENCED_SILENCE_SECONDS
+    return fence_seconds + KEEPALIVE_IDLE_SECONDS + 3 * KEEPALIVE_INTERVAL_SECONDS
 
 
 def _accept(listener: socket.socket) -> Optional[socket.socket]:
