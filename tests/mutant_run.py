@@ -163,6 +163,7 @@ class MutantRun:
         sample = choose_sample(ROOT, self._options.count)
         for path in sorted({mutant.path for mutant in sample}):
             _import_module(ROOT / path)
+        gc.unfreeze()  # else gc knows no function that was imported before the tests were collected
         self._live_code = LiveCode(frozenset(str(ROOT / mutant.path) for mutant in sample))
         gc.collect()
         gc.freeze()  # forked processes then copy less memory

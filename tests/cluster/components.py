@@ -15,6 +15,10 @@ from cluster.say import CannotGoOn
 MARK = "MUSTER_CLUSTER_COMPONENT"
 LAST_LINES = 25
 
+MEMORY = {"GOGC": "400"}
+"""The components collect garbage at five times the memory that they use, not at twice: the machine has more memory
+than processors."""
+
 
 @dataclass(frozen=True)
 class Component:
@@ -56,7 +60,7 @@ def start(
             stdin=subprocess.DEVNULL,
             stdout=output if stdout is None else stdout,
             stderr=output,
-            env=dict(os.environ) | dict(environment) | {MARK: name},
+            env=dict(os.environ) | MEMORY | dict(environment) | {MARK: name},
             start_new_session=True,
         )
     return Component(name, process, log)
