@@ -10,25 +10,23 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-
-def find_free_port() -> int:
-    """Return a port that is free now."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
+from support.free_port import free_port
 
 
 @asynccontextmanager
-async def serve_board(folder: Path, *options: str) -> AsyncIterator[str]:
+async def serve_board(folder: Path, *options: str, tls_port: int | None = None) -> AsyncIterator[str]:
     """Run it for the cluster of the kubeconfig in `folder`; the value is its URL on 127.0.0.1."""
-    port = find_free_port()
+    port = free_port()
+    ports = {"port": port} if tls_port is None else {"port": port, "tls-port": tls_port}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "muster.cli.main", "board-server", f"--port={port}", *options),
+        *(sys.executable, "-P", "-m", "muster.cli.main", "board-server"),
+        *(f"--{name}={number}" for name, number in ports.items()),
+        *options,
         env={**os.environ, "KUBECONFIG": str(folder / "kubeconfig")},
     )
     try:
-        await asyncio.wait_for(asyncio.to_thread(_await_open, port), 60)
+        for each in ports.values():
+            await asyncio.wait_for(asyncio.to_thread(_await_open, each), 60)
         yield f"http://127.0.0.1:{port}"
     finally:
         process.send_signal(signal.SIGTERM)

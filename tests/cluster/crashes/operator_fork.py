@@ -14,8 +14,8 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from cluster import lan
-from cluster.operator.operator_process import free_port
 from cluster.waiting import PAUSE_SECONDS
+from support.free_port import free_port
 
 END_SECONDS = 10.0
 LEAD_SECONDS = 30.0

@@ -2,12 +2,9 @@
 
 import contextlib
 import functools
-import itertools
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +17,7 @@ from cluster.helm import CHART, Helm
 from cluster.shared import Kubectl, Manifest
 from cluster.waiting import PAUSE_SECONDS, serves
 from muster.core.shard import Shard
+from support.free_port import free_port
 from support.muster_process import MusterProcess
 
 READY_SECONDS = 60.0
@@ -28,29 +26,6 @@ SERVICE = "muster-collector"
 SERVICE_PORT = 8443
 RIGHTS = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 """The kinds of the chart's objects that are used; the Deployment and its own objects aren't."""
-
-
-PORTS = range(10_000, 30_000)
-"""Ports below the system's range for connections, which could otherwise use one before the operator listens."""
-
-WORKERS = 16
-
-
-@functools.cache
-def _own_ports() -> Iterator[int]:
-    """Iterate over the ports of this worker of pytest. Another worker could listen on a port that only was free."""
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", f"gw{WORKERS - 1}").removeprefix("gw")) % WORKERS
-    own = PORTS[worker::WORKERS]
-    return itertools.cycle(random.sample(own, len(own)))
-
-
-def free_port() -> int:
-    """Return a currently free port, which no later call returns for a long time."""
-    while True:
-        port = next(_own_ports())
-        with socket.socket() as listening, contextlib.suppress(OSError):
-            listening.bind(("", port))
-            return port
 
 
 @dataclass

@@ -14,12 +14,13 @@ import pytest
 
 from cluster.cli.told_jobs import FAILED, NAME, RUNNING, ToldJobs
 from cluster.helm import Helm
-from cluster.operator.operator_process import READY_SECONDS, account, free_port
+from cluster.operator.operator_process import READY_SECONDS, account
 from cluster.shared import Kubectl, SharedCluster
 from cluster.waiting import PAUSE_SECONDS, serves
 from muster.api.crd import format_crd_yaml
 from muster.cli.web.served.connections import MAX_CONNECTIONS
 from support.board_client import BoardClient, open_client, read_event
+from support.free_port import free_port
 from support.muster_process import MusterProcess
 
 AUDIENCE = "--audience=muster-board"

@@ -14,10 +14,11 @@ import yaml
 
 from cluster.helm import CHART, Helm
 from cluster.muster_command import Muster
-from cluster.operator.operator_process import OperatorProcess, Replicas, account, free_port, replicas
+from cluster.operator.operator_process import OperatorProcess, Replicas, account, replicas
 from cluster.shared import Kubectl, Manifest, SharedCluster
 from muster.api.changes import ENDED_MESSAGE
 from muster.api.crd import PLURALS, format_crd_yaml
+from support.free_port import free_port
 
 ADDRESS = "127.0.0.1"
 """The address at which this machine's API server reaches a process of this machine."""

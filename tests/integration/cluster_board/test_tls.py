@@ -10,7 +10,8 @@ import pytest
 from fakes.review_server import ReviewServer
 from muster.cli.web.served.tls import TlsFiles, make_context
 from muster.collector.trust.certificate import ServingCertificate, issue_certificate
-from support.board_server import find_free_port, serve_board
+from support.board_server import serve_board
+from support.free_port import free_port
 
 HOST = "board.example.com"
 
@@ -24,10 +25,10 @@ def write_certificate(folder: Path) -> ServingCertificate:
 
 async def test_readers_come_in_with_tls_under_the_names_of_the_options(tmp_path: Path) -> None:
     trusted = ssl.create_default_context(cadata=write_certificate(tmp_path).authority)
-    port = find_free_port()
-    options = (f"--tls-port={port}", f"--tls-dir={tmp_path}", f"--tls-host={HOST}")
+    port = free_port()
+    board = serve_board(tmp_path, f"--tls-dir={tmp_path}", f"--tls-host={HOST}", tls_port=port)
     server = ReviewServer({"t": "alice"}, {("alice", "team-a", "list")})
-    async with server.serve(tmp_path), serve_board(tmp_path, *options), aiohttp.ClientSession() as session:
+    async with server.serve(tmp_path), board, aiohttp.ClientSession() as session:
         url = f"https://127.0.0.1:{port}/api/jobs?namespace=team-a"
         expected = {(HOST, "t"): 200, (f"{HOST}:8444", "t"): 200, ("127.0.0.1", "t"): 421, (HOST, ""): 401}
         for (host, token), status in expected.items():

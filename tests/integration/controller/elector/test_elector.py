@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import signal
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
@@ -21,6 +20,7 @@ import pytest
 from fakes.api_client import api_client
 from integration.controller.elector.leading_program import TIMES
 from integration.controller.elector.lease_server import LeaseServer
+from support.free_port import free_port
 
 PROGRAM = Path(__file__).with_name("leading_program.py")
 BUSY_SECONDS = TIMES.give_up + 1.0
@@ -72,9 +72,7 @@ def child_of(pid: int) -> int:
 @asynccontextmanager
 async def program(folder: Path) -> AsyncIterator[Program]:
     server = LeaseServer()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     async with api_client(server.app, folder):
         process = await asyncio.create_subprocess_exec(
             sys.executable,
