@@ -136,11 +136,12 @@ class ApiProxy:
     @asynccontextmanager
     async def serve(cls, folder: Path, kubeconfig: Path, host: str = "127.0.0.1") -> AsyncIterator["ApiProxy"]:
         """Start a proxy at `host`, on a free port. Its kubeconfig is written into `folder`."""
-        server, trust = credentials(folder, kubeconfig)
+        server, trust, headers = credentials(folder, kubeconfig)
         pair = Authority(dt.datetime.now(dt.UTC))
         context = serving(folder, pair, host)
         connector = AbortingConnector(trust)
-        async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None)) as upstream:
+        endless = aiohttp.ClientTimeout(total=None)
+        async with aiohttp.ClientSession(connector=connector, timeout=endless, headers=headers) as upstream:
             proxy = cls(server, upstream, folder / "proxy-kubeconfig")
             application = web.Application(client_max_size=MAX_BODY_BYTES)
             application.router.add_route("*", "/{path:.*}", proxy.handle)
@@ -280,18 +281,20 @@ def recognise(number: int, request: web.Request, body: bytes) -> Call:
     )
 
 
-def credentials(folder: Path, kubeconfig: Path) -> tuple[str, ssl.SSLContext]:
-    """Return the server of a kubeconfig with one cluster and one user, and the user's credentials."""
+def credentials(folder: Path, kubeconfig: Path) -> tuple[str, ssl.SSLContext, dict[str, str]]:
+    """Return the server of a kubeconfig with one cluster and one user, and the user's certificate or token."""
     text = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
     cluster, user = text["clusters"][0]["cluster"], text["users"][0]["user"]
     context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
+    if "token" in user:
+        return cluster["server"], context, {"Authorization": f"Bearer {user['token']}"}
     # Python reads a client certificate from files only.
     certificate, key = folder / "proxy-client.crt", folder / "proxy-client.key"
     certificate.write_bytes(base64.b64decode(user["client-certificate-data"]))
     key.touch(mode=0o600)
     key.write_bytes(base64.b64decode(user["client-key-data"]))
     context.load_cert_chain(certificate, key)
-    return cluster["server"], context
+    return cluster["server"], context, {}
 
 
 def serving(folder: Path, authority: Authority, host: str) -> ssl.SSLContext:

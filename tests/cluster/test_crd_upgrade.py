@@ -85,7 +85,7 @@ async def hook(kubectl: Kubectl, namespace: str, tmp_path: Path) -> AsyncIterato
     yield client
     await client.close()
     kubectl("delete", "clusterrole,clusterrolebinding", metadata["name"])
-    kubectl("delete", "crd", *NEW, "--ignore-not-found", "--wait=false")
+    kubectl("delete", "crd", *NEW, "--ignore-not-found")
 
 
 async def test_jobs_of_the_previous_version_stay_readable(kubectl: Kubectl, hook: Client, namespace: str) -> None:

@@ -12,10 +12,12 @@ from cluster.operator.cluster_jobs import FOREVER
 from cluster.operator.operator_process import OperatorProcess
 from cluster.operator.site import Site
 from cluster.reasons.stage import template
+from cluster.waiting import PAUSE_SECONDS
 from muster.objects.kubernetes.names import build_agent_name
 from muster.render.agent_archive import build_agent_archive
 
 RUNNING = "jsonpath={.status.phase}=Running"
+PODS = {"early-0-0", "early-1-0"}
 LAG_SECONDS = 20.0
 
 
@@ -26,7 +28,7 @@ def late(is_it: Callable[[Call], bool]) -> Callable[[Call], Fate]:
 @pytest.fixture
 async def lagging(site: Site, tmp_path: Path) -> AsyncIterator[ApiProxy]:
     """Yield an operator that gets no events about its pods for a while, only the answers to its own requests."""
-    async with ApiProxy.serve(tmp_path, site.kubectl.kubeconfig) as proxy:
+    async with ApiProxy.serve(tmp_path, site.operators.kubeconfig) as proxy:
         proxy.decide = late(lambda call: (call.verb, call.resource) == ("watch", "pods"))
         for running in site.operators.started:
             running.end()
@@ -51,9 +53,13 @@ async def test_a_job_starts_before_the_informer_tells_of_its_pods(lagging: ApiPr
         for call in lagging.calls
         if (call.verb, call.resource) == ("create", "pods") and not call.query.count("dryRun=All")
     ]
-    assert sorted(json.loads(call.body)["metadata"]["name"] for call in creations) == ["early-0-0", "early-1-0"]
+    assert sorted(json.loads(call.body)["metadata"]["name"] for call in creations) == sorted(PODS)
     await asyncio.to_thread(jobs.wait, "early", "jsonpath={.status.ranks.ready}=2/2")
-    assert jobs.children("early", "pods") == {"pod/early-0-0", "pod/early-1-0"}
+    # It asks for pods of which it hears nothing: they could have been deleted at once.
+    async with asyncio.timeout(2 * LAG_SECONDS):
+        while {call.name for call in lagging.calls if (call.verb, call.resource) == ("get", "pods")} != PODS:  # noqa: ASYNC110
+            await asyncio.sleep(PAUSE_SECONDS)
+    assert jobs.children("early", "pods") == {f"pod/{name}" for name in PODS}
     jobs.run("delete", "dtj/early", "--wait=false")
 
 
