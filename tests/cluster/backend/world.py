@@ -1,11 +1,8 @@
-"""A job's resource on an API server, successive operators, and a clock that the test sets."""
+"""A job's resource on an API server, and successive operators."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from muster.api.document import JSON
@@ -14,7 +11,6 @@ from muster.api.spec.job import Job, Metadata, Spec
 from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.backends.kubernetes.pod_index import PodIndex
 from muster.clients.kubernetes.client import Client
-from muster.clients.kubernetes.informer import Informer
 from muster.collector.store import RankStore
 from muster.collector.trust.attempt_credentials import SEED_BYTES
 from muster.core.actions import Action, CreateNode
@@ -32,14 +28,8 @@ NOBODY = "nobody"
 """A scheduler that doesn't exist: pods remain as they were created."""
 
 
-class Clock:
-    """Unix seconds, set by the test."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
+def get_time() -> float:
+    return 1_800_000_000.0
 
 
 @dataclass
@@ -47,13 +37,11 @@ class Operator:
     """An operator's process: its pods, its store, its backend."""
 
     client: Client
-    clock: Clock
     authority: str = "first"
     store: RankStore = field(default_factory=RankStore)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        self.pods = PodIndex(lambda _: self.changed.set(), self.clock)
+        self.pods = PodIndex(lambda _: None, get_time)
         pod_settings = PodSettings(
             "cluster.local", "https://collector.muster-system.svc:8443", build_agent_name(build_agent_archive())
         )
@@ -64,34 +52,18 @@ class Operator:
             pod_settings,
             lambda: self.authority,
             lambda: bytes(SEED_BYTES),
-            self.clock,
+            get_time,
         )
 
     async def nodes(self, job: Job) -> tuple[NodeFacts, ...]:
         return (await self.backend.observe(job)).nodes
 
     async def apply(self, job: Job, *actions: Action) -> None:
-        self.store.register_job(JobShape(job.metadata.uid, job.spec.nodes, get_procs_per_node(job), self.clock()))
+        self.store.register_job(JobShape(job.metadata.uid, job.spec.nodes, get_procs_per_node(job), get_time()))
         await self.backend.apply(job, actions)
 
-    async def create(self, job: Job, replacement: int = 0) -> None:
-        await self.apply(job, *(CreateNode(node, replacement) for node in range(job.spec.nodes)))
-
-    @asynccontextmanager
-    async def informed(self, namespace: str) -> AsyncIterator[None]:
-        """Start an informer that reports the namespace's pods."""
-        informer = Informer(self.client, PODS, (namespace,), self.pods.handle_change)
-        task = asyncio.create_task(informer.run())
-        try:
-            await informer.synced.wait()
-            yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-    async def until_changed(self) -> None:
-        await self.changed.wait()
-        self.changed.clear()
+    async def create(self, job: Job) -> None:
+        await self.apply(job, *(CreateNode(node, 0) for node in range(job.spec.nodes)))
 
 
 @dataclass
@@ -101,7 +73,6 @@ class World:
     client: Client
     namespace: str
     uid: str
-    clock: Clock
     generation: int = 1
 
     @classmethod
@@ -113,7 +84,7 @@ class World:
             "spec": dict(_fields()),
         }
         made = await client.create(JOBS, namespace, body)
-        return cls(client, namespace, read_string(read_mapping(made.get("metadata")).get("uid")), Clock())
+        return cls(client, namespace, read_string(read_mapping(made.get("metadata")).get("uid")))
 
     def job(self, **fields: JSON) -> Job:
         """Return the job with these fields in its spec; each call may be another generation of the resource."""
@@ -128,7 +99,7 @@ class World:
 
     def operator(self, client: Client | None = None) -> Operator:
         """Start a new process."""
-        return Operator(client or self.client, self.clock)
+        return Operator(client or self.client)
 
     async def pods(self) -> list[str]:
         return sorted(_name(pod) for pod in (await self.client.list(PODS, self.namespace)).items)
