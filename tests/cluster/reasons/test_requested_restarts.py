@@ -30,6 +30,7 @@ def restart(stage: Stage, name: str) -> float:
     done = command(stage)("restart", name)
     seconds = time.monotonic() - began
     assert done.returncode == 0, done.stderr
+    assert f"{stage.namespace}/{name} runs again (" in done.stderr
     say(f"{name}: {done.stderr.splitlines()[-1]}; the command took {seconds:.2f} s")
     return seconds
 
@@ -54,7 +55,8 @@ def test_an_operator_that_is_killed_after_the_request_restarts_once(stage: Stage
     stage.apply("asked", SAYS_ATTEMPT, **SHAPE)
     runs(stage, "asked", 1)
     stage.operator.end()
-    assert command(stage)("restart", "asked", "--no-wait").returncode == 0
+    asked = command(stage)("restart", "asked", "--no-wait")
+    assert (asked.returncode, asked.stderr) == (0, f"{stage.namespace}/asked will be restarted\n")
     stage.operator.start()
     after = runs(stage, "asked", 2)
     assert history(after.status) == [REQUESTED]
@@ -91,12 +93,15 @@ def test_suspend_and_resume_with_an_operator_killed_between(stage: Stage) -> Non
     assert muster("suspend", "rests", "--no-wait").returncode == 0
     stage.operator.end()
     stage.operator.start()
-    assert muster("suspend", "rests").returncode == 0
+    suspended = muster("suspend", "rests")
+    assert suspended.returncode == 0
+    assert f"{stage.namespace}/rests is suspended (" in suspended.stderr
     assert uids(stage, "rests") == {}
     denied = muster("restart", "rests")
     assert "is suspended; `muster resume rests` starts its ranks" in denied.stderr
     done = muster("resume", "rests")
     assert done.returncode == 0, done.stderr
+    assert f"{stage.namespace}/rests is resumed (" in done.stderr
     after = runs(stage, "rests", 2)
     assert set(uids(stage, "rests")) == {"rests-0-1", "rests-1-1"}
     assert "restarts" not in after.status
