@@ -21,12 +21,7 @@ from fakes.sagemaker_service.script import make_completing_script, make_stages_b
 from fakes.sagemaker_service.server import serving
 from fakes.sagemaker_service.service import Service
 from muster.api.backends import TRAINING_JOB_FINALIZER
-from muster.clients.kubernetes.client import Client
-from muster.objects.kubernetes.errors import ApiError
-from muster.objects.kubernetes.kinds import JOBS
-from unit.api.api_resources import resource
 from unit.render.sagemaker.builders import ROLE
-from unit.render.sagemaker.refused_jobs import REFUSED, RefusedJob
 
 RUNNING = "jsonpath={.status.phase}=Running"
 FOLLOWED_SECONDS = 120
@@ -108,41 +103,6 @@ def test_an_operator_that_follows_a_killed_one_goes_on_with_its_training_job(
     ended = [job.state(service.now())[1].status for job in service.get_jobs().by_name.values()]
     assert ended in ([], ["Stopped"]), second.said
     assert "Traceback" not in second.said
-
-
-async def test_what_sagemaker_would_not_run_is_refused_by_the_api_server_or_in_the_resource(
-    sagemaker_operators: Replicas, service: Service, jobs: Jobs
-) -> None:
-    sagemaker_operators.start()
-    taken = await create_refused(jobs)
-    jobs.run("wait", "--for=condition=Accepted=False", "--timeout=60s", *(f"dtj/{name}" for name in taken))
-    for refused in json.loads(jobs.run("get", "dtj", "--output=json"))["items"]:
-        (told,) = (one for one in refused["status"]["conditions"] if one["type"] == "Accepted")
-        row = taken.pop(refused["metadata"]["name"])
-        assert f"{row.at}: " in told["message"]
-        assert row.says in told["message"]
-    assert (taken, service.get_jobs().by_name) == ({}, {})
-
-
-async def create_refused(jobs: Jobs) -> dict[str, RefusedJob]:
-    """Return the created jobs that the API server accepts, by their names."""
-    taken: dict[str, RefusedJob] = {}
-    client = await Client.connect(str(jobs.kubectl.kubeconfig))
-    try:
-        for number, row in enumerate(REFUSED):
-            name = f"refused-{number}"
-            try:
-                body = resource(spec=row.spec, metadata={"name": name})
-                await client.create(JOBS, jobs.namespace, body)
-            except ApiError as error:
-                if not error.is_refusal:
-                    raise
-            else:
-                taken[name] = row
-    finally:
-        await client.close()
-    assert len(taken) > len(REFUSED) / 2
-    return taken
 
 
 def apply(jobs: Jobs, name: str) -> None:
