@@ -1,5 +1,6 @@
 """The pods of a job: what the backend does when they can't be created, disappear, or are too many."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,9 +14,12 @@ from muster.backends.kubernetes.pod_creator import UNCONFIRMED_SECONDS
 from muster.clients.kubernetes.client import Change
 from muster.core.actions import CreateNode, RemoveSurplusPod, SendCommand
 from muster.core.facts import NodeFacts, ProcessState
+from muster.core.problem import Problem
 from muster.core.reports.job_shape import make_job_shape
+from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
 from muster_worker.contract.schema import Command, CommandKind
 from unit.backends.kubernetes.test_lost_children import SERVICE, Objects, serve
+from unit.backends.kubernetes.test_slices import make_backend
 from unit.render.kubernetes.cluster_jobs import UID, cluster_job
 
 WAITING, MISSING = ProcessState.WAITING, ProcessState.MISSING
@@ -75,6 +79,52 @@ async def test_no_pod_is_created_while_the_name_of_another_object_is_taken(tmp_p
         problems = [node.process.problem for node in await observe_nodes(backend)]
         assert [problem and problem.reason for problem in problems] == ["NameTaken"] * 2
         assert list_pods(objects) == []
+
+
+async def test_answers_that_are_lost_make_no_second_pod(tmp_path: Path) -> None:
+    async with serve(tmp_path) as (objects, backend):
+        objects.unanswered = {"services", "configmaps", "pods"}
+        for _ in range(5):
+            try:
+                await backend.apply(JOB, FIRST_PODS)
+            except ApiError as error:
+                if error.status != NO_RESPONSE:
+                    raise
+        assert objects.unanswered == set()
+        assert list_pods(objects) == ["vit-0-0", "vit-1-0"]
+        assert [node.process.state for node in await observe_nodes(backend)] == [WAITING] * 2
+        # The informer of a new operator has not reported anything yet.
+        another = make_backend(backend.client)
+        await another.apply(JOB, FIRST_PODS)
+        assert list_pods(objects) == ["vit-0-0", "vit-1-0"]
+        assert [node.process.state for node in await observe_nodes(another)] == [WAITING] * 2
+
+
+async def test_a_refused_pod_holds_all_pods_until_the_spec_is_another(tmp_path: Path) -> None:
+    message = 'strict decoding error: unknown field "spec.nodeSelectr"'
+    async with serve(tmp_path) as (objects, backend):
+        before = await observe_nodes(backend)
+        assert [(node.process.state, node.process.replacement) for node in before] == [(MISSING, -1)] * 2
+        objects.refusal = ApiError(400, "BadRequest", f'Pod in version "v1" cannot be handled as a Pod: {message}')
+        await backend.apply(JOB, FIRST_PODS)
+        refusal = (await backend.observe(JOB)).refusal
+        assert refusal == Problem("InvalidObject", "spec.template.spec.nodeSelectr: unknown field")
+        assert objects.take_requests("pods/vit-1-0") == []
+
+        objects.refusal, changed = None, make_job(2)
+        assert (await backend.observe(changed)).refusal is None
+        await backend.apply(changed, FIRST_PODS)
+        assert list_pods(objects) == ["vit-0-0", "vit-1-0"]
+
+
+async def test_agents_are_told_of_a_new_authority(tmp_path: Path) -> None:
+    authorities = ["first"]
+    async with serve(tmp_path, get_ca_bundle=lambda: authorities[-1]) as (objects, backend):
+        await backend.apply(JOB, FIRST_PODS)
+        authorities.append("second")
+        await backend.apply(JOB, [])
+        plan = json.loads(objects.stored["configmaps/vit-muster"]["data"]["plan.json"])
+    assert plan["collector_ca"] == "second"
 
 
 async def test_a_pod_that_came_and_went_unseen_is_missed(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.clients.kubernetes.client import Change
 from muster.core.actions import CreateNode, SendCommand
 from muster.core.reports.job_shape import make_job_shape
+from muster.objects.kubernetes.errors import ApiError
 from muster_worker.contract.schema import Command, CommandKind
 from unit.backends.kubernetes.test_slices import get_time, make_backend
 from unit.render.kubernetes.cluster_jobs import SETTING, UID, cluster_job
@@ -29,10 +30,16 @@ AGENT = f"configmaps/{SETTING.agent_config_map}"
 
 @dataclass
 class Objects:
-    """The objects of namespace `team` by plural and name, and the requests that the API server got."""
+    """The objects of namespace `team` by plural and name, and the requests that the API server got.
+
+    It executes the first creation of each plural in `unanswered`, and breaks the connection instead of an answer. It
+    answers creations of pods with `refusal`.
+    """
 
     stored: dict[str, dict[str, Any]] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
+    unanswered: set[str] = field(default_factory=set)
+    refusal: ApiError | None = None
 
     async def handle(self, request: web.Request) -> web.Response:
         body = await request.json() if request.can_read_body else {}
@@ -40,12 +47,19 @@ class Objects:
         if request.method == "POST":
             key = f"{key}/{body['metadata']['name']}"
         self.requests.append(f"{request.method} {key}")
+        plural = key.partition("/")[0]
+        if request.method == "POST" and plural == "pods" and self.refusal is not None:
+            return make_failure(self.refusal.status, self.refusal.reason, self.refusal.message)
         if request.method == "POST" and key in self.stored:
             return make_failure(409, "AlreadyExists", "it is there")
         if "dryRun" in request.query:
             return web.json_response(body)
         if request.method == "POST":
             self.stored[key] = {**body, "metadata": {**body["metadata"], "uid": f"{key} {len(self.requests)}"}}
+            if plural in self.unanswered:
+                self.unanswered.discard(plural)
+                assert request.transport is not None
+                request.transport.abort()
         elif key not in self.stored:
             return make_failure(404, "NotFound", "there is none")
         elif request.method == "PATCH":
@@ -68,12 +82,12 @@ class Objects:
 
 @asynccontextmanager
 async def serve(
-    folder: Path, clock: Callable[[], float] = get_time
+    folder: Path, clock: Callable[[], float] = get_time, get_ca_bundle: Callable[[], str] = lambda: "PEM"
 ) -> AsyncIterator[tuple[Objects, KubernetesBackend]]:
     objects, app = Objects(), web.Application(client_max_size=2**20)
     app.router.add_route("*", "/{path:.*}", objects.handle)
     async with api_client(app, folder) as client:
-        yield objects, make_backend(client, clock)
+        yield objects, make_backend(client, clock, get_ca_bundle)
 
 
 def start(attempt: int) -> SendCommand:

@@ -27,9 +27,11 @@ def get_time() -> float:
     return 1_800_000_000.0
 
 
-def make_backend(client: Client, clock: Callable[[], float] = get_time) -> KubernetesBackend:
+def make_backend(
+    client: Client, clock: Callable[[], float] = get_time, get_ca_bundle: Callable[[], str] = lambda: "PEM"
+) -> KubernetesBackend:
     pods = PodIndex(lambda _: None, clock)
-    return KubernetesBackend(client, pods, RankStore(), SETTING, lambda: "PEM", lambda: bytes(SEED_BYTES), clock)
+    return KubernetesBackend(client, pods, RankStore(), SETTING, get_ca_bundle, lambda: bytes(SEED_BYTES), clock)
 
 
 def _large_job(nodes: int) -> Job:
