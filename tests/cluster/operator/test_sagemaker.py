@@ -50,7 +50,7 @@ def sagemaker_operators(operators: Replicas, service: Service, tmp_path: Path) -
         yield operators
 
 
-def test_a_training_job_is_followed_until_it_completes_and_its_resource_is_let_go(
+def test_a_training_job_is_followed_until_it_completes_or_is_stopped_before_its_resource_goes(
     sagemaker_operators: Replicas, service: Service, jobs: Jobs, tmp_path: Path
 ) -> None:
     service.get_jobs().script = lambda _: make_completing_script(4.0, stage_seconds=1.0)
@@ -74,18 +74,13 @@ def test_a_training_job_is_followed_until_it_completes_and_its_resource_is_let_g
     jobs.run("delete", "dtj/vit", "--wait=true")
     assert list(service.get_jobs().by_name) == [value["trainingJobName"]]
 
-
-def test_a_training_job_is_stopped_before_its_resource_goes(
-    sagemaker_operators: Replicas, service: Service, jobs: Jobs
-) -> None:
     service.get_jobs().script = lambda _: make_stages_before_training(1.0)
-    sagemaker_operators.start()
-    apply(jobs, "vit")
-    jobs.wait("vit", RUNNING)
-    assert jobs.resource("vit")["metadata"]["finalizers"] == [TRAINING_JOB_FINALIZER]
-    jobs.run("delete", "dtj/vit", "--wait=true")
-    (job,) = service.get_jobs().by_name.values()
-    assert job.state(service.now())[1].status == "Stopped"
+    apply(jobs, "bert")
+    jobs.wait("bert", RUNNING)
+    assert jobs.resource("bert")["metadata"]["finalizers"] == [TRAINING_JOB_FINALIZER]
+    jobs.run("delete", "dtj/bert", "--wait=true")
+    _, stopped = service.get_jobs().by_name.values()
+    assert stopped.state(service.now())[1].status == "Stopped"
 
 
 def test_an_operator_that_follows_a_killed_one_goes_on_with_its_training_job(
