@@ -14,7 +14,7 @@ TELLS = """
 import json, os, socket
 print(json.dumps({"host": socket.gethostname(), "uid": os.getuid(), "mine": os.environ.get("MINE"), "pid": os.getpid(),
     "writes": [path for path in ("/", "/opt/ml/model", "/dev/shm", "/opt/ml/checkpoints") if os.access(path, os.W_OK)],
-    "address": os.environ["MASTER_ADDR"], "init": open("/proc/1/cmdline").read().split(chr(0))[0]}), flush=True)
+    "init": open("/proc/1/cmdline").read().split(chr(0))[0]}), flush=True)
 """
 MEETS = (
     TELLS

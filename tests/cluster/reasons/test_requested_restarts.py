@@ -7,6 +7,7 @@ from cluster.muster_command import Muster
 from cluster.reasons.stage import Stage
 from cluster.reasons.test_restarts import SAYS_ATTEMPT, history, runs, uids
 from cluster.say import say
+from muster.api.names import RESTART_ANNOTATION
 
 SHAPE: dict[str, object] = {"nodes": 2, "procsPerNode": 2}
 REQUESTED = (1, "RestartRequested", "Nothing", 0)
@@ -49,6 +50,12 @@ def test_a_restart_costs_no_pod_and_no_budget(stage: Stage) -> None:
     started_once(stage, "anew-by-user", 2)
     restart(stage, "anew-by-user")
     assert [entry[1] for entry in history(runs(stage, "anew-by-user", 3).status)] == ["RestartRequested"] * 2
+    # Any text is a request.
+    patch = {"metadata": {"annotations": {RESTART_ANNOTATION: "\u0000\U0001f4a5'\"}{" + 100_000 * "x"}}}
+    stage.jobs.run("patch", "dtj/anew-by-user", "--type=merge", "--patch-file=/dev/stdin", stdin=json.dumps(patch))
+    after = runs(stage, "anew-by-user", 4)
+    assert history(after.status)[-1] == (3, "RestartRequested", "Nothing", 0)
+    assert len(after.status["restartRequest"]["value"]) == 64
 
 
 def test_an_operator_that_is_killed_after_the_request_restarts_once(stage: Stage) -> None:
@@ -74,16 +81,6 @@ def test_an_operator_that_is_killed_after_the_request_restarts_once(stage: Stage
     stage.operator.start()
     assert [entry[0] for entry in history(runs(stage, "asked", 3).status)] == [1, 2]
     started_once(stage, "asked", 2, 3)
-
-
-def test_any_text_is_a_request_and_hurts_nobody(stage: Stage) -> None:
-    stage.apply("odd", SAYS_ATTEMPT, nodes=1, procsPerNode=2)
-    runs(stage, "odd", 1)
-    patch = {"metadata": {"annotations": {"muster.dev/restart-requested-at": "\u0000\U0001f4a5'\"}{" + 100_000 * "x"}}}
-    stage.jobs.run("patch", "dtj/odd", "--type=merge", "--patch-file=/dev/stdin", stdin=json.dumps(patch))
-    after = runs(stage, "odd", 2)
-    assert history(after.status) == [REQUESTED]
-    assert len(after.status["restartRequest"]["value"]) == 64
 
 
 def test_suspend_and_resume_with_an_operator_killed_between(stage: Stage) -> None:
