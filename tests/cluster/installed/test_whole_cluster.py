@@ -17,6 +17,8 @@ from cluster.shared import Cluster, Kubectl, SharedCluster
 
 pytestmark = pytest.mark.alone
 
+RUNNING = "jsonpath={.status.phase}=Running"
+
 
 @pytest.fixture(scope="module")
 def everywhere(cluster: Cluster) -> Iterator[Installation]:
@@ -24,6 +26,14 @@ def everywhere(cluster: Cluster) -> Iterator[Installation]:
     cluster.up()
     with installed(cluster, Kubectl(cluster.kubeconfig), Helm(cluster.kubeconfig), {}) as release:
         yield release
+
+
+def test_it_runs_jobs_of_any_namespace(everywhere: Installation, namespace: str) -> None:
+    kubectl, inside = everywhere.kubectl, f"--namespace={namespace}"
+    kubectl.apply(held_job("held", namespace, nodes=1, procs_per_node=1))
+    kubectl.wait(RUNNING, f"{JOB}/held", inside)
+    let_go(kubectl, namespace)
+    kubectl.wait("condition=Complete", f"{JOB}/held", inside)
 
 
 def test_a_leader_that_the_kernel_kills_leads_again_before_the_lease_expires(
