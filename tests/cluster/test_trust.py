@@ -10,14 +10,13 @@ import pytest
 from cluster.shared import Kubectl
 from muster.clients.kubernetes.client import Client
 from muster.collector.server.refusal import RefusalReason, RequestRefused
-from muster.collector.trust.authorities import AUTHORITY_SECONDS, PROPAGATION_SECONDS, SERVING_SECONDS
+from muster.collector.trust.authorities import AUTHORITY_SECONDS, PROPAGATION_SECONDS
 from muster.collector.trust.certificate import ServingCertificate
-from muster.controller.trust.trust import TrustError, TrustManager, TrustSettings
+from muster.controller.trust.trust import TrustManager, TrustSettings
 from muster.objects.kubernetes.kinds import SECRETS
 from muster_worker.contract.schema import TOKEN_AUDIENCE
 
 SECRET = "muster-collector"
-REMOVED_SEED = '[{"op": "remove", "path": "/data/gang-seed"}]'
 
 
 class Clock:
@@ -56,35 +55,6 @@ async def test_replicas_that_start_together_agree(client: Client, namespace: str
     assert len({replica.trust.get_certificate().key for replica in replicas}) == 5
 
 
-async def test_a_restarted_operator_has_the_same_authority(client: Client, namespace: str) -> None:
-    first, second = (Replica(client, namespace, Clock()) for _ in range(2))
-    await first.trust.start()
-
-    await second.trust.start()
-
-    assert first.trust.get_ca_bundle() == second.trust.get_ca_bundle()
-
-
-async def test_what_gangs_know_each_other_by_outlives_a_restart_and_a_rotation(
-    client: Client, namespace: str, kubectl: Kubectl
-) -> None:
-    clock = Clock()
-    first, second = (Replica(client, namespace, clock) for _ in range(2))
-    await asyncio.gather(first.trust.start(), second.trust.start())
-    seed = first.trust.get_seed()
-    assert second.trust.get_seed() == seed
-    # an older release rotated the authorities, and another client created the Secret again
-    kubectl("patch", "secret", SECRET, "-n", namespace, "--type=json", "-p", REMOVED_SEED)
-
-    clock.now += AUTHORITY_SECONDS * 0.7
-    await first.trust.renew_if_due()
-    third = Replica(client, namespace, clock)
-    await third.trust.start()
-
-    assert third.trust.get_seed() == seed
-    assert len(authorities(kubectl, namespace)) == 2
-
-
 async def test_an_authority_is_announced_then_signs_then_goes(client: Client, namespace: str, kubectl: Kubectl) -> None:
     clock = Clock()
     replicas = [Replica(client, namespace, clock) for _ in range(2)]
@@ -110,21 +80,6 @@ async def test_an_authority_is_announced_then_signs_then_goes(client: Client, na
     clock.now += AUTHORITY_SECONDS * 0.3
     await replicas[0].trust.renew_if_due()
     assert replicas[0].trust.get_ca_bundle() == both[1]
-
-
-@pytest.mark.parametrize(("share", "renewals"), [(0.6, 0), (0.7, 1)])
-async def test_a_serving_certificate_is_renewed_in_time(
-    client: Client, namespace: str, share: float, renewals: int
-) -> None:
-    clock = Clock()
-    replica = Replica(client, namespace, clock)
-    await replica.trust.start()
-
-    clock.now += SERVING_SECONDS * share
-    await replica.trust.renew_if_due()
-    await replica.trust.renew_if_due()
-
-    assert len(replica.shown) == renewals
 
 
 async def test_a_deleted_secret_comes_back_as_it_was(client: Client, namespace: str, kubectl: Kubectl) -> None:
@@ -154,20 +109,6 @@ async def test_a_secret_that_somebody_made_is_filled_and_keeps_what_it_has(
     assert secret["data"]["note"] == base64.b64encode(b"theirs").decode()
     assert secret["metadata"]["labels"] == {"team": "ml"}
     assert authorities(kubectl, namespace)[0]["certificate"] == replica.trust.get_ca_bundle()
-
-
-@pytest.mark.parametrize(("content", "problem"), [(b"junk", "it is not JSON"), (b"\xff", "it is not UTF-8")])
-async def test_a_damaged_secret_is_said_and_left_alone(
-    client: Client, namespace: str, kubectl: Kubectl, content: bytes, problem: str
-) -> None:
-    damaged = {"data": {"authorities.json": base64.b64encode(content).decode()}}
-    kubectl("create", "secret", "generic", SECRET, "-n", namespace)
-    kubectl("patch", "secret", SECRET, "-n", namespace, "-p", json.dumps(damaged))
-
-    with pytest.raises(TrustError, match=rf"Secret {namespace}/{SECRET}: authorities.json: {problem}.*; delete"):
-        await Replica(client, namespace, Clock()).trust.start()
-
-    assert (await client.get(SECRETS, namespace, SECRET))["data"] == damaged["data"]
 
 
 async def test_the_clusters_own_tokens_are_believed(client: Client, namespace: str, kubectl: Kubectl) -> None:

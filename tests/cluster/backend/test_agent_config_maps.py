@@ -11,7 +11,6 @@ from muster.api.json_fields import read_mapping, read_string
 from muster.api.spec.job import Job, Metadata, Spec
 from muster.backends.kubernetes.agent_config_maps import AgentConfigMaps
 from muster.clients.kubernetes.client import Client
-from muster.objects.kubernetes.errors import ApiError
 from muster.objects.kubernetes.kinds import CONFIG_MAPS, JOBS, Object
 from muster.objects.kubernetes.names import build_agent_name
 from muster.objects.kubernetes.pods import read_owner_uid
@@ -114,43 +113,3 @@ async def test_it_is_deleted_with_the_last_job_and_created_for_the_next_one(team
     second = await team.create_job("second")
     assert await operator.make(second) is None
     assert read_owner_uid(await team.read()) == second.metadata.uid
-
-
-async def test_a_config_map_that_a_user_deletes_is_created_again_once_a_pod_lacks_it(team: Team) -> None:
-    job, operator = await team.create_job("first"), team.new_operator()
-    await operator.make(job)
-    await team.client.delete(CONFIG_MAPS, team.namespace, NAME)
-    await operator.make(job)
-    with pytest.raises(ApiError, match="not found"):
-        await team.read()
-    operator.expect_missing(team.namespace)
-    await operator.make(job)
-    assert read_owner_uid(await team.read()) == job.metadata.uid
-
-
-async def test_a_config_map_that_a_user_deletes_is_created_again_with_the_next_pod(team: Team) -> None:
-    job, operator = await team.create_job("first"), team.new_operator()
-    await operator.make(job)
-    created = await team.version()
-    await operator.check(team.namespace)
-    await operator.make(job)
-    assert await team.version() == created
-    await team.client.delete(CONFIG_MAPS, team.namespace, NAME)
-    await operator.check(team.namespace)
-    await operator.make(job)
-    assert read_owner_uid(await team.read()) == job.metadata.uid
-
-
-@pytest.mark.parametrize("change", [{"binaryData": {"agent.pyz": "ZXZpbA=="}}, {"immutable": False}])
-async def test_a_users_config_map_of_this_name_runs_in_no_pod(team: Team, change: dict[str, JSON]) -> None:
-    job = await team.create_job("first")
-    await team.new_operator().make(job)
-    stored = await team.read()
-    await team.client.delete(CONFIG_MAPS, team.namespace, NAME)
-    body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}}
-    body = {**body, "binaryData": stored["binaryData"], "immutable": True, **change}
-    await team.client.create(CONFIG_MAPS, team.namespace, body)
-    refusal = await team.new_operator().make(job)
-    assert refusal is not None
-    assert refusal.problem.reason == "NameTaken"
-    assert f"ConfigMap {NAME} in namespace {team.namespace}" in refusal.problem.message

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.cli.told_jobs import NAME, RUNNING, ToldJobs
+from cluster.cli.told_jobs import NAME, ToldJobs
 from cluster.muster_command import Muster
 from cluster.operator.operator_process import read_config
 from cluster.shared import Kubectl
@@ -24,15 +24,6 @@ def config_of(kubectl: Kubectl, folder: Path, token: str, **cluster: object) -> 
     path.touch(mode=0o600)
     path.write_text(json.dumps(config), encoding="utf-8")
     return path
-
-
-def test_without_rights(kubectl: Kubectl, told: ToldJobs, namespace: str, tmp_path: Path) -> None:
-    told.create(RUNNING)
-    token = kubectl("create", "token", "default", f"--namespace={namespace}").strip()
-    done = Muster(config_of(kubectl, tmp_path, token), namespace)("ranks", NAME)
-    assert done.returncode == 2
-    assert done.stderr.startswith("muster: the cluster denies the request: ")
-    assert 'cannot get resource "distributedtrainingjobs"' in done.stderr
 
 
 def test_with_a_token_that_nobody_knows(kubectl: Kubectl, namespace: str, tmp_path: Path) -> None:

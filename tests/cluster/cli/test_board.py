@@ -34,11 +34,19 @@ async def opened(muster: Muster, *options: str) -> AsyncIterator[BoardClient]:
             yield board
 
 
-async def test_a_board_shows_the_jobs_of_a_namespace(muster: Muster, told: ToldJobs, namespace: str) -> None:
+async def test_a_board_shows_the_jobs_of_a_namespace_and_the_lines_of_a_rank(
+    muster: Muster, told: ToldJobs, namespace: str
+) -> None:
     told.create(RUNNING)
-    key = f"{namespace}.{NAME}"
-    async with opened(muster, "--namespace", namespace) as board:
-        async with board.get(f"/api/jobs/{key}/events") as stream:
+    told.pod(1, "echo '[rank 2] first'; echo '[rank 3] other'; echo '[rank 2] last'")
+    told.pod_is(1, "Succeeded")
+    context = json.loads(told.kubectl("config", "view", "--raw", "--output=json"))["current-context"]
+    path = f"/api/jobs/{namespace}.{NAME}"
+    async with opened(muster, "--namespace", namespace, "--context", context) as board:
+        assert await board.read_json(f"{path}/ranks/2") == {"lastLines": ["first", "last"], "stackLines": []}
+        assert await board.read_json(f"{path}/ranks/0") == {"lastLines": [], "stackLines": []}
+        assert (await board.read(f"{path}/ranks/4"))[0] == 404
+        async with board.get(f"{path}/events") as stream:
             first = await read_event(stream)
             assert (first["isFull"], first["name"], first["world"]) == (True, NAME, 4)
             assert first["columns"]["states"] == [0, 4, STATES.index("Running")]
@@ -49,17 +57,6 @@ async def test_a_board_shows_the_jobs_of_a_namespace(muster: Muster, told: ToldJ
             assert event["problems"][0]["end"] == "exit 3"
         told.delete()
         await until_listed(board)
-
-
-async def test_a_board_shows_the_lines_of_a_rank(muster: Muster, told: ToldJobs, namespace: str) -> None:
-    told.create(RUNNING)
-    told.pod(1, "echo '[rank 2] first'; echo '[rank 3] other'; echo '[rank 2] last'")
-    told.pod_is(1, "Succeeded")
-    async with opened(muster, "--namespace", namespace) as board:
-        path = f"/api/jobs/{namespace}.{NAME}/ranks"
-        assert await board.read_json(f"{path}/2") == {"lastLines": ["first", "last"], "stackLines": []}
-        assert await board.read_json(f"{path}/0") == {"lastLines": [], "stackLines": []}
-        assert (await board.read(f"{path}/4"))[0] == 404
 
 
 async def until_listed(board: BoardClient, *keys: str) -> None:
@@ -83,10 +80,7 @@ def test_what_a_board_can_t_show(muster: Muster, options: tuple[str, ...], said:
     assert said in done.stderr
 
 
-def test_a_context_of_the_kubeconfig_is_used(muster: Muster, told: ToldJobs) -> None:
-    told.create(RUNNING)
-    config = json.loads(told.kubectl("config", "view", "--raw", "--output=json"))
-    with served(muster, "--context", config["current-context"]):
-        pass
+@pytest.mark.usefixtures("crd")
+def test_a_board_of_all_namespaces(muster: Muster) -> None:
     with served(muster, "--all-namespaces"):
         pass

@@ -1,5 +1,6 @@
 """`muster ranks` and `muster wait`, against statuses that the tests write."""
 
+import json
 import re
 
 from cluster.cli.told_jobs import COMPLETE, FAILED, NAME, REFUSED, RUNNING, SUSPENDED, ToldJobs
@@ -7,8 +8,16 @@ from cluster.muster_command import Muster
 from cluster.terminal import CTRL_C
 
 
-def test_a_board_that_is_no_terminals_is_shown_once(muster: Muster, told: ToldJobs) -> None:
+def test_a_running_job(muster: Muster, told: ToldJobs) -> None:
     told.create(RUNNING)
+    shown_once(muster)
+    ctrl_c_leaves_the_board(muster)
+    ranks = json.loads(muster("ranks", NAME, "-o", "json").stdout)["ranks"]
+    assert [rank["step"] for rank in ranks] == [131, 131, 120, 131]
+
+
+def shown_once(muster: Muster) -> None:
+    """The output is no terminal."""
     done = muster("ranks", NAME)
     header, message, _, titles, *rows = [line.rstrip() for line in done.stdout.splitlines()]
     assert re.fullmatch(r"told  Running  [\d:]+  ·  ranks 4/4  ·  step 120  ·  3.4 steps/s  ·  loss 0.25", header)
@@ -17,6 +26,15 @@ def test_a_board_that_is_no_terminals_is_shown_once(muster: Muster, told: ToldJo
     assert rows[0] == "   0  told-0  ● Running   131       -"
     assert rows[2] == "   2  told-1  ● Running   120      11"
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def ctrl_c_leaves_the_board(muster: Muster) -> None:
+    with muster.on_terminal("ranks", NAME) as terminal:
+        terminal.until(lambda text: "Running" in text)
+        terminal.press(CTRL_C)
+        assert terminal.end() == 130
+        assert "Traceback" not in terminal.text
+        assert "Aborted" not in terminal.text
 
 
 def test_a_live_board_follows_the_job_to_its_end(muster: Muster, told: ToldJobs) -> None:
@@ -33,16 +51,6 @@ def test_a_live_board_follows_the_job_to_its_end(muster: Muster, told: ToldJobs)
         assert terminal.end() == 0
         assert "told  Failed  1:12" in terminal.text
         assert "✘ Failed      -       -  exit 3 · ValueError: no" in terminal.text
-
-
-def test_ctrl_c_leaves_the_board(muster: Muster, told: ToldJobs) -> None:
-    told.create(RUNNING)
-    with muster.on_terminal("ranks", NAME) as terminal:
-        terminal.until(lambda text: "Running" in text)
-        terminal.press(CTRL_C)
-        assert terminal.end() == 130
-        assert "Traceback" not in terminal.text
-        assert "Aborted" not in terminal.text
 
 
 def test_a_job_that_is_deleted_meanwhile(muster: Muster, told: ToldJobs, namespace: str) -> None:
@@ -67,21 +75,8 @@ def test_waiting_ends_with_the_job_and_its_exit_code_says_how(muster: Muster, to
     refused = muster("wait", NAME)
     assert (refused.returncode, refused.stderr.partition(" ")[2]) == (1, f"Refused: {REFUSED.message}\n")
     told.tell(FAILED)
-    failed = muster("wait", NAME)
+    failed = muster("wait", NAME, "-o", "json")
     assert (failed.returncode, failed.stderr) == (1, f"1:12 Failed: {FAILED.message}\n")
+    assert json.loads(failed.stdout)["status"]["ranks"]["details"][0]["exitCode"] == 3
     told.tell(COMPLETE)
     assert muster("wait", NAME).returncode == 0
-
-
-def test_what_is_not_there_is_said_in_a_sentence(muster: Muster, told: ToldJobs) -> None:
-    del told  # its CRD
-    for command in ("ranks", "logs", "wait"):
-        done = muster(command, "nosuch", "--namespace", "no-such-namespace")
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr == (
-            "muster: there is no DistributedTrainingJob nosuch in the namespace no-such-namespace; "
-            "`kubectl get dtj --all-namespaces` lists all jobs\n"
-        )
-    missing = muster("ranks", "Bad/Name")
-    assert missing.returncode == 2
-    assert "is not a job's name" in missing.stderr

@@ -22,10 +22,3 @@ def test_an_installation_is_well(installed_operator: Installation) -> None:
         ["ok", "permissions:"],
     ], done.stdout
     assert done.returncode == 0
-
-
-def test_without_an_installation_it_says_what_is_missing(installed_operator: Installation) -> None:
-    muster = Muster(installed_operator.kubectl.kubeconfig, installed_operator.namespace)
-    done = muster("doctor", "--operator-namespace", "default")
-    assert done.returncode == 1
-    assert "failed   operator: there is no Deployment of muster in the namespace default" in done.stdout

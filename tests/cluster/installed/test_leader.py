@@ -1,4 +1,6 @@
-"""The leader ends while a job trains. It or another replica leads again, and ranks and status continue."""
+"""The leader ends or is upgraded while a job trains. It or another replica leads again, and ranks and status
+continue.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -62,6 +64,12 @@ def test_a_leader_that_is_stopped_hands_over_at_once(training: Installation) -> 
     training.kubectl("delete", "pod", pod_of(leader), inside, "--wait=false")
     seconds = until(lambda: training.leader not in {"", leader}, STOPPED_SECONDS)
     say(f"stopped: the next one leads after {seconds:.1f} s")
+
+
+def test_an_upgrade_replaces_both_replicas(training: Installation) -> None:
+    operators = set(training.pods)
+    training.upgrade({"podAnnotations": {"example.com/upgraded": "yes"}})
+    training.kubectl.wait("delete", *(f"pod/{pod}" for pod in operators), f"--namespace={training.system}")
 
 
 def follow(training: Installation, end: Callable[[str], object], how: str) -> float:

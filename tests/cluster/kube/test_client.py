@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Drop, Fate, Lose, Pass
+from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Drop, Fate, Pass
 from cluster.kube.builders import config_map, meta, pod
 from muster.clients.kubernetes import client as client_module
 from muster.clients.kubernetes import session
@@ -67,12 +67,6 @@ async def test_a_rehearsal_creates_nothing(client: Client, namespace: str) -> No
     with pytest.raises(ApiError) as caught:
         await client.get(CONFIG_MAPS, namespace, "one")
     assert caught.value.is_not_found
-
-
-async def test_a_merge_changes_what_it_names(client: Client, namespace: str) -> None:
-    await created(client, namespace)
-    merged = await client.merge(CONFIG_MAPS, namespace, "one", {"data": {"a": None, "b": "2"}})
-    assert merged["data"] == {"b": "2"}
 
 
 async def test_a_subresource_is_merged_alone(client: Client, namespace: str) -> None:
@@ -170,13 +164,6 @@ async def test_a_watch_tells_what_happens_after_a_list(client: Client, namespace
     assert value[1].object["data"] == {"a": "é" * 70_000}
 
 
-async def test_a_watch_that_is_left_leaves_no_connection(client: Client, namespace: str) -> None:
-    watch = client.watch(CONFIG_MAPS, namespace, resource_version="0")
-    await anext(watch)
-    await watch.aclose()
-    await client.list(CONFIG_MAPS, namespace)
-
-
 async def test_other_paths_are_read(client: Client) -> None:
     assert "keys" in json.loads(await client.read("/openid/v1/jwks"))
     with pytest.raises(ApiError) as caught:
@@ -208,16 +195,6 @@ async def log_once_started(client: Client, namespace: str) -> bytes:
         await asyncio.sleep(0.1)
 
 
-async def test_no_answer_is_said_of_what_may_have_been_done(
-    proxy: ApiProxy, proxied: Client, client: Client, namespace: str
-) -> None:
-    proxy.decide = lambda call: Lose() if call.verb == "create" else PASS
-    with pytest.raises(ApiError, match="no answer") as caught:
-        await created(proxied, namespace)
-    assert caught.value.status == NO_RESPONSE
-    assert await client.get(CONFIG_MAPS, namespace, "one")
-
-
 async def test_what_was_never_sent_was_not_done(
     proxy: ApiProxy, proxied: Client, client: Client, namespace: str
 ) -> None:
@@ -247,13 +224,6 @@ async def test_a_late_answer_is_no_answer(
     with pytest.raises(ApiError, match="within") as caught:
         await proxied.get(CONFIG_MAPS, namespace, "one")
     assert caught.value.status == NO_RESPONSE
-
-
-async def test_when_to_come_again_is_told(proxy: ApiProxy, proxied: Client, namespace: str) -> None:
-    proxy.decide = lambda _: Answer(429, "TooManyRequests", retry_after=3)
-    with pytest.raises(ApiError) as caught:
-        await proxied.get(CONFIG_MAPS, namespace, "one")
-    assert (caught.value.status, caught.value.reason, caught.value.retry_after) == (429, "TooManyRequests", 3.0)
 
 
 async def test_a_namespace_begins_with_8_requests_at_once_and_watches_are_not_counted(

@@ -9,7 +9,6 @@ import pytest
 from cluster.api_proxy import PASS, Answer, ApiProxy, Call, Drop, Fate, Stream, error_event
 from cluster.kube.builders import config_map, meta
 from cluster.shared import Kubectl
-from muster.clients.kubernetes import client as client_module
 from muster.clients.kubernetes.client import Change, Client
 from muster.clients.kubernetes.informer import Informer
 from muster.clients.kubernetes.object_versions import NoObjectVersions
@@ -190,15 +189,6 @@ async def test_a_silent_watch_is_dropped(proxy: ApiProxy, proxied: Client, clien
         assert await listener.until(1) == [("ADDED", "a")]
 
 
-async def test_pages_are_told_as_one_list(client: Client, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "PAGE_SIZE", 2)
-    listener = Listener()
-    for number in range(5):
-        await make(client, namespace, f"m{number}")
-    async with running(informer(client, namespace, listener)):
-        assert listener.told == [("ADDED", f"m{number}") for number in range(5)]
-
-
 async def test_a_listener_that_fails_hears_the_rest(
     client: Client, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -214,20 +204,6 @@ async def test_a_listener_that_fails_hears_the_rest(
     async with running(informer(client, namespace, fail_at_first)):
         assert listener.told == [("ADDED", "a"), ("ADDED", "b")]
     assert "a mistake" in caplog.text
-
-
-async def test_several_namespaces_and_all(client: Client, namespace: str) -> None:
-    await make(client, namespace, "a")
-    several, everywhere = Listener(), Listener()
-    both = Informer(client, CONFIG_MAPS, (namespace, "default"), several, labels=MINE)
-    whole = Informer(client, CONFIG_MAPS, (), everywhere, labels=MINE)
-    async with running(both), running(whole):
-        await make(client, namespace, "b")
-        assert await several.until(2) == [("ADDED", "a"), ("ADDED", "b")]
-        async with asyncio.timeout(60):
-            while ("ADDED", "b") not in everywhere.told:
-                everywhere.came.clear()
-                await everywhere.came.wait()
 
 
 async def test_an_object_of_which_a_part_cannot_be_read_is_told_of_and_hides_no_other(

@@ -126,32 +126,6 @@ async def a_leader_that_is_cut_off_stops_before_another_leads(election: Election
         await first.stop()
 
 
-async def a_leader_that_was_killed_is_followed(election: Election) -> None:
-    async with election.proxied() as (proxy, proxied):
-        first = election.contend("host_1", proxied)
-        await first.until_it_leads()
-        # Like a killed process: none of its requests reaches the API server.
-        proxy.decide = lambda _: Answer(503, "ServiceUnavailable")
-        await first.stop()
-        second = election.contend("host_2")
-        assert await second.until_it_leads() < LEASE_SECONDS + HANDED_OVER_SECONDS
-        assert second.leader_terms[0] > first.leader_terms[0]
-        await second.stop()
-
-
-async def the_lease_taken_away_ends_the_leader_term(election: Election) -> None:
-    first = election.contend("first")
-    await first.until_it_leads()
-    thief: JSON = {"holderIdentity": "thief", "leaseTransitions": 2**30}
-    await election.client.merge(LEASES, election.namespace, election.name, {"spec": thief})
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        await first.stopped.wait()
-    assert first.leader_elector.holder == "thief"
-    await first.until_it_leads()
-    assert first.leader_terms[1:] == [2**30 + 1]
-    await first.stop()
-
-
 async def a_deleted_lease_ends_the_leader_term_and_never_lowers_it(election: Election) -> None:
     first = election.contend("first")
     await first.until_it_leads()
@@ -226,8 +200,6 @@ async def work_that_ends_gives_the_lease_back(election: Election) -> None:
 ELECTIONS = (
     one_leads_and_the_other_knows_who,
     a_leader_that_is_cut_off_stops_before_another_leads,
-    a_leader_that_was_killed_is_followed,
-    the_lease_taken_away_ends_the_leader_term,
     a_deleted_lease_ends_the_leader_term_and_never_lowers_it,
     a_renewal_whose_answer_is_lost_costs_no_leader_term,
     an_acquisition_whose_answer_is_lost_is_made_again,

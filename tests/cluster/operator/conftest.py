@@ -7,7 +7,7 @@ import pytest
 
 from cluster.helm import Helm
 from cluster.operator.cluster_jobs import Jobs
-from cluster.operator.operator_process import OperatorProcess, Replicas, account, replicas
+from cluster.operator.operator_process import Replicas, account, replicas
 from cluster.shared import Kubectl, SharedCluster
 
 
@@ -19,12 +19,6 @@ def operators(
     del shared_cluster, crd  # pods of another cluster can't reach this machine
     with replicas(kubectl, account(kubectl, helm, namespace, tmp_path), namespace, tmp_path) as none_yet:
         yield none_yet
-
-
-@pytest.fixture
-def process_operator(operators: Replicas) -> OperatorProcess:
-    """Return a ready operator."""
-    return operators.start()
 
 
 @pytest.fixture

@@ -103,9 +103,9 @@ class OperatorProcess:
         self._process.send_signal(number)
         return self._process.wait(END_SECONDS)
 
-    def pass_on(self, number: int, *, to_elector: bool) -> None:
+    def pass_on(self, number: int) -> None:
         """Send a signal that doesn't end the operator to it, and to the process that holds the Lease."""
-        for each in reversed(self.pids if to_elector else self.pids[:1]):
+        for each in reversed(self.pids):
             os.kill(each, number)
 
     def end(self) -> None:

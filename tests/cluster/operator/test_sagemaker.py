@@ -21,12 +21,7 @@ from fakes.sagemaker_service.script import make_completing_script, make_stages_b
 from fakes.sagemaker_service.server import serving
 from fakes.sagemaker_service.service import Service
 from muster.api.backends import TRAINING_JOB_FINALIZER
-from muster.clients.kubernetes.client import Client
-from muster.objects.kubernetes.errors import ApiError
-from muster.objects.kubernetes.kinds import JOBS
-from unit.api.api_resources import resource
 from unit.render.sagemaker.builders import ROLE
-from unit.render.sagemaker.refused_jobs import REFUSED, RefusedJob
 
 RUNNING = "jsonpath={.status.phase}=Running"
 FOLLOWED_SECONDS = 120
@@ -55,7 +50,7 @@ def sagemaker_operators(operators: Replicas, service: Service, tmp_path: Path) -
         yield operators
 
 
-def test_a_training_job_is_followed_until_it_completes_and_its_resource_is_let_go(
+def test_a_training_job_is_followed_until_it_completes_or_is_stopped_before_its_resource_goes(
     sagemaker_operators: Replicas, service: Service, jobs: Jobs, tmp_path: Path
 ) -> None:
     service.get_jobs().script = lambda _: make_completing_script(4.0, stage_seconds=1.0)
@@ -79,18 +74,13 @@ def test_a_training_job_is_followed_until_it_completes_and_its_resource_is_let_g
     jobs.run("delete", "dtj/vit", "--wait=true")
     assert list(service.get_jobs().by_name) == [value["trainingJobName"]]
 
-
-def test_a_training_job_is_stopped_before_its_resource_goes(
-    sagemaker_operators: Replicas, service: Service, jobs: Jobs
-) -> None:
     service.get_jobs().script = lambda _: make_stages_before_training(1.0)
-    sagemaker_operators.start()
-    apply(jobs, "vit")
-    jobs.wait("vit", RUNNING)
-    assert jobs.resource("vit")["metadata"]["finalizers"] == [TRAINING_JOB_FINALIZER]
-    jobs.run("delete", "dtj/vit", "--wait=true")
-    (job,) = service.get_jobs().by_name.values()
-    assert job.state(service.now())[1].status == "Stopped"
+    apply(jobs, "bert")
+    jobs.wait("bert", RUNNING)
+    assert jobs.resource("bert")["metadata"]["finalizers"] == [TRAINING_JOB_FINALIZER]
+    jobs.run("delete", "dtj/bert", "--wait=true")
+    _, stopped = service.get_jobs().by_name.values()
+    assert stopped.state(service.now())[1].status == "Stopped"
 
 
 def test_an_operator_that_follows_a_killed_one_goes_on_with_its_training_job(
@@ -108,41 +98,6 @@ def test_an_operator_that_follows_a_killed_one_goes_on_with_its_training_job(
     ended = [job.state(service.now())[1].status for job in service.get_jobs().by_name.values()]
     assert ended in ([], ["Stopped"]), second.said
     assert "Traceback" not in second.said
-
-
-async def test_what_sagemaker_would_not_run_is_refused_by_the_api_server_or_in_the_resource(
-    sagemaker_operators: Replicas, service: Service, jobs: Jobs
-) -> None:
-    sagemaker_operators.start()
-    taken = await create_refused(jobs)
-    jobs.run("wait", "--for=condition=Accepted=False", "--timeout=60s", *(f"dtj/{name}" for name in taken))
-    for refused in json.loads(jobs.run("get", "dtj", "--output=json"))["items"]:
-        (told,) = (one for one in refused["status"]["conditions"] if one["type"] == "Accepted")
-        row = taken.pop(refused["metadata"]["name"])
-        assert f"{row.at}: " in told["message"]
-        assert row.says in told["message"]
-    assert (taken, service.get_jobs().by_name) == ({}, {})
-
-
-async def create_refused(jobs: Jobs) -> dict[str, RefusedJob]:
-    """Return the created jobs that the API server accepts, by their names."""
-    taken: dict[str, RefusedJob] = {}
-    client = await Client.connect(str(jobs.kubectl.kubeconfig))
-    try:
-        for number, row in enumerate(REFUSED):
-            name = f"refused-{number}"
-            try:
-                body = resource(spec=row.spec, metadata={"name": name})
-                await client.create(JOBS, jobs.namespace, body)
-            except ApiError as error:
-                if not error.is_refusal:
-                    raise
-            else:
-                taken[name] = row
-    finally:
-        await client.close()
-    assert len(taken) > len(REFUSED) / 2
-    return taken
 
 
 def apply(jobs: Jobs, name: str) -> None:

@@ -1,10 +1,11 @@
-"""A paused leader (SIGSTOP, a frozen machine) takes no action before it has renewed the Lease."""
+"""A paused leader (SIGSTOP, a frozen machine) takes no action before it has renewed the Lease.
+
+If the main process is paused alone: tests/integration/controller/elector.
+"""
 
 import asyncio
 import signal
 from pathlib import Path
-
-import pytest
 
 from cluster.api_proxy import ApiProxy
 from cluster.installed.awaited import until
@@ -18,9 +19,8 @@ SETTLED_SECONDS = 5.0
 """Enough time for the actions of a leader that doesn't notice the pause."""
 
 
-@pytest.mark.parametrize("whole", [True, False], ids=["with its elector", "alone"])
 async def test_it_changes_nothing_once_it_goes_on(
-    kubectl: Kubectl, operators: Replicas, jobs: Jobs, namespace: str, tmp_path: Path, *, whole: bool
+    kubectl: Kubectl, operators: Replicas, jobs: Jobs, namespace: str, tmp_path: Path
 ) -> None:
     async with ApiProxy.serve(tmp_path, kubectl.kubeconfig) as proxy:
         first = OperatorProcess(kubectl, proxy.kubeconfig, namespace, tmp_path / "first.log")
@@ -30,11 +30,11 @@ async def test_it_changes_nothing_once_it_goes_on(
             await asyncio.to_thread(jobs.apply, "long", FOREVER)
             await asyncio.to_thread(jobs.wait, "long", "jsonpath={.status.phase}=Running")
             second = await asyncio.to_thread(operators.start)
-            first.pass_on(signal.SIGSTOP, to_elector=whole)
+            first.pass_on(signal.SIGSTOP)
             await asyncio.to_thread(until, lambda: second.leads, KILLED_SECONDS)
             await asyncio.to_thread(jobs.apply, "new")
             before = len(proxy.calls)
-            first.pass_on(signal.SIGCONT, to_elector=whole)
+            first.pass_on(signal.SIGCONT)
             await asyncio.to_thread(jobs.apply, "newer")
             await asyncio.to_thread(until, lambda: "is no longer the leader" in first.said, KILLED_SECONDS)
             await asyncio.sleep(SETTLED_SECONDS)

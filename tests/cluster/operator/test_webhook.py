@@ -16,7 +16,6 @@ from cluster.helm import CHART, Helm
 from cluster.muster_command import Muster
 from cluster.operator.operator_process import OperatorProcess, Replicas, account, replicas
 from cluster.shared import Kubectl, Manifest, SharedCluster
-from muster.api.changes import ENDED_MESSAGE
 from muster.api.crd import PLURALS, format_crd_yaml
 from support.free_port import free_port
 
@@ -140,47 +139,6 @@ def asked(shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPathFactor
         yield Site(kubectl, namespace, operators)
 
 
-def test_a_standby_refuses_what_the_operator_would_refuse(asked: Site) -> None:
-    wrong = job("wrong", template={"metadata": {"name": "a"}, "spec": {"containers": [{"name": "traner"}]}})
-    for options in ((), ("--dry-run=server",)):
-        said = asked.apply(wrong, *options)
-        assert 'The DistributedTrainingJob "wrong" is invalid' in said
-        assert "* spec.template.metadata.name: found" in said
-        assert '* spec.template.spec.containers[0].name: found "traner"' in said
-    pool = asked.apply(job("pool", nodePool={"name": "nowhere"}))
-    assert "spec.nodePool.name" in pool
-    assert asked.apply(job("good")) == ""
-
-
-def test_a_deep_and_a_long_job_are_refused_and_the_webhook_goes_on(asked: Site) -> None:
-    deep = json.dumps(job("deep", template={"spec": {"affinity": "DEEP"}})).replace(
-        '"DEEP"', '{"a":' * 3000 + "1" + "}" * 3000
-    )
-    with pytest.raises(AssertionError, match="spec: nested more than 100 levels deep"):
-        asked.run("create", "-f", "-", stdin=deep)
-    with pytest.raises(AssertionError, match="spec: found"):
-        asked.run("create", "-f", "-", stdin=json.dumps(job("long", template={"spec": {"nodeName": "a" * 700_000}})))
-    assert asked.apply(job("after")) == ""
-    assert asked.standby.runs
-    assert "Traceback" not in asked.standby.said
-
-
-def test_a_finished_job_keeps_its_spec_and_may_go(asked: Site) -> None:
-    assert asked.apply(job("over")) == ""
-    end = {
-        "type": "Complete",
-        "status": "True",
-        "reason": "AllRanksSucceeded",
-        "message": "",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }
-    status = json.dumps({"status": {"phase": "Succeeded", "conditions": [end]}})
-    asked.run("patch", "dtj/over", "--subresource=status", "--type=merge", f"--patch={status}")
-    assert ENDED_MESSAGE in asked.apply(job("over", suspend=False))
-    asked.run("label", "dtj/over", "team=a")
-    asked.run("delete", "dtj/over")
-
-
 def template(name: str, **spec: object) -> Manifest:
     return {
         "apiVersion": "muster.dev/v1alpha1",
@@ -293,13 +251,6 @@ def test_a_file_that_is_applied_again_changes_nothing(
     assert asked.apply(mine, *options) == ""
     assert asked.read(name) == spec
     asked.run("delete", f"dtj/{name}", "--wait=false")
-
-
-def test_the_problems_of_templates_are_those_of_the_job(asked: Site) -> None:
-    missing = asked.apply(job_of("missing", "orphan"))
-    assert "spec.templateRef: there is no TrainingTemplate missing in the namespace" in missing.replace("* ", "")
-    assert asked.apply(template("wrong", launcher={"mpi": {"args": ["x"]}})) == ""
-    assert "(the value comes from TrainingTemplate wrong)" in asked.apply(job_of("wrong", "heir"))
 
 
 def test_who_does_not_answer_keeps_no_job_out_and_the_operator_says_it(asked: Site) -> None:

@@ -127,12 +127,6 @@ CASES = (
         take_the_seat,
     ),
     Case(
-        "unknown",
-        fixed(command=["train-it", "--fast"]),
-        "CommandNotFound",
-        ("train-it", "unknown-0"),
-    ),
-    Case(
         "bare",
         fixed(image=PAUSE_IMAGE),
         "AgentNeedsPython",

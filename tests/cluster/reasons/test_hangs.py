@@ -1,24 +1,12 @@
 """Jobs whose ranks hang, on a cluster: muster restarts the ranks in their pods, and their stacks are in the log."""
 
-import os
-import signal
-
 from cluster.muster_command import Muster
-from cluster.reasons import machine
 from cluster.reasons.stage import Stage, template
-from cluster.reasons.test_restarts import history, runs, uids
+from cluster.reasons.test_restarts import history
 from cluster.reasons.timeline import ObservedChange
 from cluster.torch_volume import TorchVolume
 
 POLICY = {"maxRestarts": 1, "hangTimeoutSeconds": 8}
-
-STEPS = """
-import time
-import muster_worker
-for step in range(1, 1000):
-    muster_worker.report(step=step)
-    time.sleep(0.1)
-"""
 
 # torch aborts a process if gloo's threads still run at its end: see docs/reasons.md, RankFailed.
 MISMATCH = """
@@ -45,26 +33,6 @@ def succeeds(stage: Stage, name: str) -> ObservedChange:
     return stage.timeline.first(
         lambda seen: seen.kind == "Job" and seen.name == name and seen.status.get("phase") == "Succeeded"
     )
-
-
-def test_a_frozen_rank_is_restarted_in_its_pod(stage: Stage) -> None:
-    stage.apply("frozen", STEPS, nodes=2, procsPerNode=2, failurePolicy=POLICY)
-    runs(stage, "frozen", 1)
-    before = uids(stage, "frozen")
-    # The first reported step may be the one from which a script resumes: no rank hangs before its second.
-    stage.timeline.first(
-        lambda seen: (
-            seen.kind == "Job" and seen.name == "frozen" and seen.status.get("progress", {}).get("step", 0) >= 2
-        )
-    )
-    os.kill(machine.rank(stage.started_pod("frozen", 1), 3), signal.SIGSTOP)
-    after = runs(stage, "frozen", 2)
-
-    assert uids(stage, "frozen") == before
-    assert history(after.status) == [(1, "Hung", "Failure", 0)]
-    (record,) = after.status["restarts"]["history"]
-    assert record["rank"] == 3
-    assert "was stopped by a signal" in record["message"]
 
 
 def test_two_ranks_in_different_collectives_are_restarted(stage: Stage, torch_for_pods: TorchVolume) -> None:

@@ -1,4 +1,4 @@
-"""kill -9 of one rank: the status names it at once, with every launcher."""
+"""kill -9 of one rank: the status names it at once, also with torchrun."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -41,13 +41,9 @@ class Job:
 
 
 JOBS = (
-    Job("plain-direct-0", DIRECT, PLAIN, 0),
-    Job("plain-direct-2", DIRECT, PLAIN, 2),
-    Job("plain-run", TORCHRUN, PLAIN, 3),
-    Job("torch-direct", DIRECT, TRAINS, 1),
+    Job("plain-direct", DIRECT, PLAIN, 0),
     Job("torch-run", TORCHRUN, TRAINS, 2),
 )
-"""Two cores can start twenty ranks at a time in reasonable time."""
 
 
 def all_at_work(stage: Stage, job: Job) -> bool:

@@ -23,8 +23,8 @@ pytestmark = [pytest.mark.troubled, pytest.mark.timeout(400)]
 
 LAUNCHERS = ("direct", "torchrun", "mpi")
 
-ALONE = UNLED, HANDED = ("unled", "handed-over")
-"""The jobs that are drained without an operator, and while the operator is killed."""
+HANDED = "handed-over"
+"""The job that is drained while the operator is killed."""
 
 SavingJobs = Mapping[str, SavingJob]
 """The jobs by name."""
@@ -72,7 +72,7 @@ def tainted(stage: Stage, taint: str) -> Iterator[None]:
 def saving(stage: Stage, torch_for_pods: TorchVolume, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SavingJobs]:
     """Start all jobs of the drains at once. Each has a node on the machine, and a checkpoint."""
     folder = tmp_path_factory.mktemp("saving")
-    launchers = {f"kept-{launcher}": launcher for launcher in LAUNCHERS} | dict.fromkeys(ALONE, "direct")
+    launchers = {f"kept-{launcher}": launcher for launcher in LAUNCHERS} | {HANDED: "direct"}
     jobs = {
         name: start(stage, name, launcher, folder / name, torch_for_pods, **placed(procsPerNode=2))
         for name, launcher in launchers.items()
@@ -102,7 +102,7 @@ def test_jobs_go_on_while_a_kubelet_is_stopped(stage: Stage, saving: SavingJobs)
 
 
 def test_a_drained_machine(stage: Stage, saving: SavingJobs) -> None:
-    drained = [job for name, job in saving.items() if name not in ALONE]
+    drained = [job for name, job in saving.items() if name != HANDED]
     with draining(stage, *(job.name for job in drained)):
         for job in drained:
             assert check_continued(stage, job, "Disruption", 1) == "Evicted"
@@ -110,12 +110,6 @@ def test_a_drained_machine(stage: Stage, saving: SavingJobs) -> None:
                 "",
                 LOST,
             )
-
-
-def test_a_machine_that_is_drained_while_the_operator_is_killed(stage: Stage, saving: SavingJobs) -> None:
-    with operator_away(stage), draining(stage, UNLED):
-        pass  # until all pods of the machine are deleted
-    check_continued(stage, saving[UNLED], "Disruption", 1)
 
 
 def test_the_operator_is_killed_while_it_stops_the_ranks_of_a_drained_machine(stage: Stage, saving: SavingJobs) -> None:

@@ -39,17 +39,3 @@ def test_a_failed_rank_a_deleted_pod_and_a_dead_leader_cost_one_restart(stage: S
     stage.until(lambda: [starts(stage, name, 2) for name in ("all-0-0", "all-1-1")] == [2, 2])
     status = stage.jobs.status("all")
     assert (status["attempt"], status["restarts"]["total"]) == (2, 1)
-
-
-def test_the_operator_ends_between_the_failure_and_the_restart(stage: Stage) -> None:
-    stage.apply("halted", SAYS_ATTEMPT, **SHAPE)
-    runs(stage, "halted", 1)
-    pod = stage.started_pod("halted", 1)
-    machine.kill(machine.rank(pod, 2))
-    stage.timeline.first(lambda seen: seen.name == "halted" and seen.status.get("phase") in ("Stopping", "Restarting"))
-    with operator_away(stage):
-        pass
-    after = runs(stage, "halted", 2)
-    assert history(after.status) == [(1, "RankKilled", "Failure", 0)]
-    stage.until(lambda: [starts(stage, f"halted-{node}-0", 2) for node in range(2)] == [2, 2])
-    assert stage.jobs.status("halted")["restarts"]["total"] == 1

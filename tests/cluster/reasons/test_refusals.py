@@ -44,6 +44,16 @@ def there_is(stage: Stage, *manifests: Manifest) -> Iterator[None]:
             )
 
 
+def test_a_node_that_kubernetes_does_not_accept(stage: Stage) -> None:
+    """One pod of each kind is sent before any is created."""
+    override = {"nodes": "1", "template": {"spec": {"tolerations": [{"operator": "Sometimes"}]}}}
+    stage.apply("odd-node", nodes=2, nodeOverrides=[override])
+    value = stage.wait_for_reason("odd-node", applied("odd-node"), "InvalidObject")
+    assert "spec.template.spec.tolerations" in value.status["message"]
+    assert condition(value, "Accepted")["reason"] == "InvalidObject"
+    assert stage.jobs.children("odd-node", "pods") == set()
+
+
 def test_pod_security(stage: Stage) -> None:
     level = "pod-security.kubernetes.io/enforce"
     stage.kubectl("label", "namespace", stage.namespace, f"{level}=restricted")

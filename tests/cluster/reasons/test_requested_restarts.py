@@ -7,6 +7,7 @@ from cluster.muster_command import Muster
 from cluster.reasons.stage import Stage
 from cluster.reasons.test_restarts import SAYS_ATTEMPT, history, runs, uids
 from cluster.say import say
+from muster.api.names import RESTART_ANNOTATION
 
 SHAPE: dict[str, object] = {"nodes": 2, "procsPerNode": 2}
 REQUESTED = (1, "RestartRequested", "Nothing", 0)
@@ -30,6 +31,7 @@ def restart(stage: Stage, name: str) -> float:
     done = command(stage)("restart", name)
     seconds = time.monotonic() - began
     assert done.returncode == 0, done.stderr
+    assert f"{stage.namespace}/{name} runs again (" in done.stderr
     say(f"{name}: {done.stderr.splitlines()[-1]}; the command took {seconds:.2f} s")
     return seconds
 
@@ -48,13 +50,20 @@ def test_a_restart_costs_no_pod_and_no_budget(stage: Stage) -> None:
     started_once(stage, "anew-by-user", 2)
     restart(stage, "anew-by-user")
     assert [entry[1] for entry in history(runs(stage, "anew-by-user", 3).status)] == ["RestartRequested"] * 2
+    # Any text is a request.
+    patch = {"metadata": {"annotations": {RESTART_ANNOTATION: "\u0000\U0001f4a5'\"}{" + 100_000 * "x"}}}
+    stage.jobs.run("patch", "dtj/anew-by-user", "--type=merge", "--patch-file=/dev/stdin", stdin=json.dumps(patch))
+    after = runs(stage, "anew-by-user", 4)
+    assert history(after.status)[-1] == (3, "RestartRequested", "Nothing", 0)
+    assert len(after.status["restartRequest"]["value"]) == 64
 
 
 def test_an_operator_that_is_killed_after_the_request_restarts_once(stage: Stage) -> None:
     stage.apply("asked", SAYS_ATTEMPT, **SHAPE)
     runs(stage, "asked", 1)
     stage.operator.end()
-    assert command(stage)("restart", "asked", "--no-wait").returncode == 0
+    asked = command(stage)("restart", "asked", "--no-wait")
+    assert (asked.returncode, asked.stderr) == (0, f"{stage.namespace}/asked will be restarted\n")
     stage.operator.start()
     after = runs(stage, "asked", 2)
     assert history(after.status) == [REQUESTED]
@@ -74,16 +83,6 @@ def test_an_operator_that_is_killed_after_the_request_restarts_once(stage: Stage
     started_once(stage, "asked", 2, 3)
 
 
-def test_any_text_is_a_request_and_hurts_nobody(stage: Stage) -> None:
-    stage.apply("odd", SAYS_ATTEMPT, nodes=1, procsPerNode=2)
-    runs(stage, "odd", 1)
-    patch = {"metadata": {"annotations": {"muster.dev/restart-requested-at": "\u0000\U0001f4a5'\"}{" + 100_000 * "x"}}}
-    stage.jobs.run("patch", "dtj/odd", "--type=merge", "--patch-file=/dev/stdin", stdin=json.dumps(patch))
-    after = runs(stage, "odd", 2)
-    assert history(after.status) == [REQUESTED]
-    assert len(after.status["restartRequest"]["value"]) == 64
-
-
 def test_suspend_and_resume_with_an_operator_killed_between(stage: Stage) -> None:
     stage.apply("rests", SAYS_ATTEMPT, **SHAPE)
     runs(stage, "rests", 1)
@@ -91,12 +90,15 @@ def test_suspend_and_resume_with_an_operator_killed_between(stage: Stage) -> Non
     assert muster("suspend", "rests", "--no-wait").returncode == 0
     stage.operator.end()
     stage.operator.start()
-    assert muster("suspend", "rests").returncode == 0
+    suspended = muster("suspend", "rests")
+    assert suspended.returncode == 0
+    assert f"{stage.namespace}/rests is suspended (" in suspended.stderr
     assert uids(stage, "rests") == {}
     denied = muster("restart", "rests")
     assert "is suspended; `muster resume rests` starts its ranks" in denied.stderr
     done = muster("resume", "rests")
     assert done.returncode == 0, done.stderr
+    assert f"{stage.namespace}/rests is resumed (" in done.stderr
     after = runs(stage, "rests", 2)
     assert set(uids(stage, "rests")) == {"rests-0-1", "rests-1-1"}
     assert "restarts" not in after.status

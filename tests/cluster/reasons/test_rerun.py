@@ -1,6 +1,5 @@
-"""`muster rerun` with the operator and real pods: edited code in the same pods, and whose code it may be."""
+"""`muster rerun` with the operator and real pods: edited code in the same pods."""
 
-import json
 import time
 from pathlib import Path
 
@@ -9,8 +8,6 @@ from cluster.reasons.stage import Stage, template
 from cluster.reasons.test_requested_restarts import command
 from cluster.reasons.test_restarts import history, runs, uids
 from cluster.say import say
-from cluster.waiting import PAUSE_SECONDS
-from muster.api.names import RESTART_ANNOTATION, SOURCE_ANNOTATION
 
 SAYS_CODE = f"""
 import os
@@ -45,21 +42,6 @@ def accepted(stage: Stage, name: str) -> str:
     return stage.jobs.run("get", f"dtj/{name}", f"--output=jsonpath={path}")
 
 
-def annotate(stage: Stage, name: str, source: str) -> None:
-    annotations = {RESTART_ANNOTATION: source, SOURCE_ANNOTATION: source}
-    stage.jobs.run(
-        "patch", f"dtj/{name}", "--type=merge", "--patch", json.dumps({"metadata": {"annotations": annotations}})
-    )
-
-
-def refusal(stage: Stage, name: str, source: str) -> str:
-    """Request a source that the operator refuses; return its reason."""
-    annotate(stage, name, source)
-    while f"{source} can't be used" not in (message := accepted(stage, name)):
-        time.sleep(PAUSE_SECONDS)
-    return message
-
-
 def test_the_same_pods_run_edited_code_and_then_their_own(stage: Stage, tmp_path: Path) -> None:
     stage.apply("edited", command=OWN, nodes=2, procsPerNode=2, template=RESTRICTED)
     runs(stage, "edited", 1)
@@ -86,22 +68,3 @@ def test_the_same_pods_run_edited_code_and_then_their_own(stage: Stage, tmp_path
     assert "source" not in last
     assert [entry[1] for entry in history(last)] == ["RestartRequested"] * 3
     assert sources(stage, "edited") == set()
-
-
-def test_code_of_another_job_stops_no_rank(stage: Stage, tmp_path: Path) -> None:
-    for name in ("victim", "other"):
-        stage.apply(name, command=OWN, nodes=2, procsPerNode=2)
-        runs(stage, name, 1)
-    rerun(stage, "other", "--source", str(edited(tmp_path, "the other job's")))
-    (of_other,) = sources(stage, "other")
-    assert "does not belong to this job" in refusal(stage, "victim", of_other)
-    assert "does not exist" in refusal(stage, "victim", "victim-source-0000000000000000")
-    copy = json.loads(stage.jobs.run("get", "configmap", of_other, "--output=json"))
-    copy["metadata"] = {**copy["metadata"], "name": "victim-source-0000000000000001"}
-    owner = copy["metadata"]["ownerReferences"][0]
-    owner["name"], owner["uid"] = "victim", stage.jobs.resource("victim")["metadata"]["uid"]
-    copy["metadata"]["labels"]["muster.dev/job-uid"] = owner["uid"]
-    stage.jobs.run("create", "--filename=-", stdin=json.dumps(copy))
-    assert "its content belongs into" in refusal(stage, "victim", "victim-source-0000000000000001")
-    status = stage.jobs.status("victim")
-    assert (status["phase"], status["attempt"], "source" in status) == ("Running", 1, False)

@@ -41,22 +41,6 @@ def uids(stage: Stage, name: str) -> dict[str, str]:
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods}
 
 
-def test_a_killed_rank_costs_no_pod(stage: Stage) -> None:
-    stage.apply("killed-rank", SAYS_ATTEMPT, **SHAPE)
-    runs(stage, "killed-rank", 1)
-    before = uids(stage, "killed-rank")
-    machine.kill(machine.rank(stage.started_pod("killed-rank", 1), 2))
-    after = runs(stage, "killed-rank", 2)
-
-    assert uids(stage, "killed-rank") == before
-    assert history(after.status) == [(1, "RankKilled", "Failure", 0)]
-    assert after.status["restarts"]["total"] == 1
-    assert "RESTARTS" in stage.jobs.run("get", "dtj/killed-rank")
-    events = stage.jobs.run("get", "events", "--field-selector=involvedObject.name=killed-rank")
-    assert "Restarting" in events
-    assert "Rank 2 on killed-rank-1 was killed by SIGKILL" in events
-
-
 def test_scope_pods_replaces_all_pods(stage: Stage) -> None:
     stage.apply("anew", SAYS_ATTEMPT, **{**SHAPE, "failurePolicy": {**POLICY, "restartScope": "Pods"}})
     runs(stage, "anew", 1)

@@ -8,7 +8,6 @@ import pytest
 from cluster.reasons.stage import Stage, template
 from cluster.reasons.test_disrupted_restarts import POLICY
 from cluster.reasons.test_restarts import history, uids
-from cluster.reasons.timeline import says
 from cluster.shared import Manifest
 
 STEPS = 100_000
@@ -77,14 +76,6 @@ def test_a_drained_pod_s_job_goes_on_where_all_its_ranks_stopped(stage: Stage, c
     check_continued(checkpoint)
     assert [entry[2:] for entry in history(stage.jobs.status("left"))] == [("Disruption", 1)]
     assert uids(stage, "left")["left-0-0"] == before["left-0-0"]
-
-
-def test_a_deadline_lets_all_ranks_save(stage: Stage, checkpoint: Path) -> None:
-    start(stage, "limited", checkpoint)
-    stage.jobs.patch("limited", activeDeadlineSeconds=1)
-    stage.timeline.first(says("limited", "DeadlineExceeded", "Failed"))
-    assert len(saved_steps(checkpoint)) == 4
-    assert len(set(saved_steps(checkpoint))) == 1
 
 
 def test_a_pod_that_is_drained_without_an_operator_saves_all_the_same(stage: Stage, checkpoint: Path) -> None:

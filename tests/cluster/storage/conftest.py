@@ -43,8 +43,7 @@ def stage(shared_cluster: SharedCluster, s3: PodsS3, tmp_path_factory: pytest.Te
             pod_identity(kubectl, namespace, s3.url, folder),
             replicas(kubectl, rights, namespace, folder) as operators,
         ):
-            buckets = [{"name": "data"}, {"name": "gone"}]
-            grants = {"namespaces": [namespace], "buckets": buckets, "gitHosts": ["*"]}
+            grants = {"namespaces": [namespace], "buckets": [{"name": "data"}], "gitHosts": ["*"]}
             config = {"storage": {"s3Endpoint": s3.url}, "tenancy": [grants]}
             operators.config = folder / "config.yaml"
             operators.config.write_text(json.dumps(config), encoding="utf-8")

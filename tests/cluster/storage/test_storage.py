@@ -126,11 +126,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "S3AccessDenied",
         "spec.inputs[0].s3.uri: s3:GetObject on s3://data/train/07.png is denied",
     ),
-    "no-bucket": (
-        {"inputs": [{"name": "train", "s3": {"uri": "s3://gone/train/"}}]},
-        "S3NotFound",
-        "spec.inputs[0].s3.uri: the bucket of s3://gone/train/ does not exist",
-    ),
     "results-before-the-start": (
         {"output": {"s3": "s3://data/out"}},
         "S3AccessDenied",

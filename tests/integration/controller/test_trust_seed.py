@@ -1,4 +1,4 @@
-"""The seed of the gangs' credentials is in a Secret: one for all replicas, permanently."""
+"""The seed of the gangs' credentials and the collector's authorities are in a Secret, which all replicas share."""
 
 import asyncio
 import base64
@@ -13,7 +13,8 @@ from aiohttp import web
 from fakes.api_client import api_client
 from muster.clients.kubernetes.client import Client
 from muster.collector.trust.attempt_credentials import SEED_BYTES
-from muster.collector.trust.authorities import AUTHORITY_SECONDS
+from muster.collector.trust.authorities import AUTHORITY_SECONDS, SERVING_SECONDS
+from muster.collector.trust.certificate import ServingCertificate
 from muster.collector.trust.tokens import LocalTokenIssuer
 from muster.controller.trust.trust import TrustError, TrustManager, TrustSettings
 from muster_worker.contract.schema import TOKEN_AUDIENCE
@@ -133,15 +134,33 @@ async def test_a_secret_of_an_earlier_release_gets_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "problem"), [("c2hvcnQ=", "it has 5 bytes, not 32"), ("?", "it is not UTF-8 text in base64")]
+    ("key", "entry", "problem"),
+    [
+        ("gang-seed", "c2hvcnQ=", "it has 5 bytes, not 32"),
+        ("gang-seed", "?", "it is not UTF-8 text in base64"),
+        ("authorities.json", "anVuaw==", "it is not JSON"),
+        ("authorities.json", "/w==", "it is not UTF-8"),
+    ],
 )
-async def test_a_damaged_one_is_said_and_left_alone(tmp_path: Path, entry: str, problem: str) -> None:
+async def test_a_damaged_entry_is_said_and_left_alone(tmp_path: Path, key: str, entry: str, problem: str) -> None:
     server, clock = Server(), Clock()
     async with served(server, tmp_path) as client:
         await replica(client, clock).start()
-        server.data["gang-seed"] = entry
+        server.data[key] = entry
 
-        with pytest.raises(TrustError, match=f"Secret muster/trust: gang-seed: {problem}; delete the Secret"):
+        with pytest.raises(TrustError, match=f"Secret muster/trust: {key}: {problem}.*; delete the Secret"):
             await replica(client, clock).start()
 
-        assert server.data["gang-seed"] == entry
+        assert server.data[key] == entry
+
+
+async def test_a_serving_certificate_is_renewed_once_a_third_of_its_life_is_left(tmp_path: Path) -> None:
+    server, clock, shown = Server(), Clock(), list[ServingCertificate]()
+    async with served(server, tmp_path) as client:
+        trust = TrustManager(client, TrustSettings("muster", "trust", ["collector"]), shown.append, clock)
+        await trust.start()
+        for share, renewals in ((0.6, 0), (0.1, 1)):
+            clock.now += SERVING_SECONDS * share
+            await trust.renew_if_due()
+            await trust.renew_if_due()
+            assert len(shown) == renewals

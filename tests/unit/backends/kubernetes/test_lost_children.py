@@ -1,6 +1,6 @@
 """What a job's objects need when users delete them, or when another owner's pod still has a pod's name."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +16,9 @@ from muster.backends.kubernetes.backend import KubernetesBackend
 from muster.clients.kubernetes.client import Change
 from muster.core.actions import CreateNode, SendCommand
 from muster.core.reports.job_shape import make_job_shape
+from muster.objects.kubernetes.errors import ApiError
 from muster_worker.contract.schema import Command, CommandKind
-from unit.backends.kubernetes.test_slices import make_backend
+from unit.backends.kubernetes.test_slices import get_time, make_backend
 from unit.render.kubernetes.cluster_jobs import SETTING, UID, cluster_job
 
 UNDATED = cluster_job(nodes=1, procsPerNode=1)
@@ -29,10 +30,16 @@ AGENT = f"configmaps/{SETTING.agent_config_map}"
 
 @dataclass
 class Objects:
-    """The objects of namespace `team` by plural and name, and the requests that the API server got."""
+    """The objects of namespace `team` by plural and name, and the requests that the API server got.
+
+    It executes the first creation of each plural in `unanswered`, and breaks the connection instead of an answer. It
+    answers creations of pods with `refusal`.
+    """
 
     stored: dict[str, dict[str, Any]] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
+    unanswered: set[str] = field(default_factory=set)
+    refusal: ApiError | None = None
 
     async def handle(self, request: web.Request) -> web.Response:
         body = await request.json() if request.can_read_body else {}
@@ -40,14 +47,25 @@ class Objects:
         if request.method == "POST":
             key = f"{key}/{body['metadata']['name']}"
         self.requests.append(f"{request.method} {key}")
+        plural = key.partition("/")[0]
+        if request.method == "POST" and plural == "pods" and self.refusal is not None:
+            return make_failure(self.refusal.status, self.refusal.reason, self.refusal.message)
         if request.method == "POST" and key in self.stored:
             return make_failure(409, "AlreadyExists", "it is there")
+        if "dryRun" in request.query:
+            return web.json_response(body)
         if request.method == "POST":
             self.stored[key] = {**body, "metadata": {**body["metadata"], "uid": f"{key} {len(self.requests)}"}}
+            if plural in self.unanswered:
+                self.unanswered.discard(plural)
+                assert request.transport is not None
+                request.transport.abort()
         elif key not in self.stored:
             return make_failure(404, "NotFound", "there is none")
         elif request.method == "PATCH":
             self.stored[key] = merge_patch(self.stored[key], body)
+        elif request.method == "DELETE":
+            return web.json_response(self.stored.pop(key))
         return web.json_response(self.stored[key])
 
     def take_requests(self, key: str) -> list[str]:
@@ -63,11 +81,13 @@ class Objects:
 
 
 @asynccontextmanager
-async def serve(folder: Path) -> AsyncIterator[tuple[Objects, KubernetesBackend]]:
+async def serve(
+    folder: Path, clock: Callable[[], float] = get_time, get_ca_bundle: Callable[[], str] = lambda: "PEM"
+) -> AsyncIterator[tuple[Objects, KubernetesBackend]]:
     objects, app = Objects(), web.Application(client_max_size=2**20)
     app.router.add_route("*", "/{path:.*}", objects.handle)
     async with api_client(app, folder) as client:
-        yield objects, make_backend(client)
+        yield objects, make_backend(client, clock, get_ca_bundle)
 
 
 def start(attempt: int) -> SendCommand:
@@ -110,15 +130,24 @@ async def test_the_agents_config_map_is_looked_for_with_each_pod_that_replaces_a
         assert objects.take_requests(AGENT) == ["GET", "POST"]
 
 
-async def test_a_users_config_map_of_the_agents_name_is_refused_for_the_next_pod(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "change", [{"binaryData": {}}, {"binaryData": {"agent.pyz": "ZXZpbA=="}}, {"immutable": False}]
+)
+async def test_a_users_config_map_of_the_agents_name_is_refused_for_the_next_pod(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
     async with serve(tmp_path) as (objects, backend):
         await backend.apply(JOB, [CreateNode(0, 0)])
-        objects.stored[AGENT] = {"metadata": {"name": SETTING.agent_config_map, "uid": "mine"}, "immutable": True}
+        agent = objects.stored[AGENT]
+        assert agent["immutable"]
+        metadata = {"name": SETTING.agent_config_map, "uid": "mine"}
+        objects.stored[AGENT] = {"metadata": metadata, "binaryData": agent["binaryData"], "immutable": True, **change}
         backend.pods.forget(UID)
         await backend.apply(JOB, [CreateNode(0, 1)])
         (node,) = (await backend.observe(JOB)).nodes
     assert node.process.problem is not None
     assert node.process.problem.reason == "NameTaken"
+    assert f"ConfigMap {SETTING.agent_config_map} in namespace team" in node.process.problem.message
     assert "pods/vit-0-1" not in objects.stored
 
 

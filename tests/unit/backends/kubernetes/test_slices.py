@@ -1,6 +1,7 @@
 """A large job's pods are created and processed in slices, between which the event loop serves others."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,15 @@ from unit.render.kubernetes.cluster_jobs import SETTING, cluster_job
 NODES = 32
 
 
-def make_backend(client: Client) -> KubernetesBackend:
-    pods = PodIndex(lambda _: None, lambda: 0.0)
-    return KubernetesBackend(
-        client, pods, RankStore(), SETTING, lambda: "PEM", lambda: bytes(SEED_BYTES), lambda: 1_800_000_000.0
-    )
+def get_time() -> float:
+    return 1_800_000_000.0
+
+
+def make_backend(
+    client: Client, clock: Callable[[], float] = get_time, get_ca_bundle: Callable[[], str] = lambda: "PEM"
+) -> KubernetesBackend:
+    pods = PodIndex(lambda _: None, clock)
+    return KubernetesBackend(client, pods, RankStore(), SETTING, get_ca_bundle, lambda: bytes(SEED_BYTES), clock)
 
 
 def _large_job(nodes: int) -> Job:
