@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from cluster import credentials
 from cluster.authority import Authority, account_key
-from cluster.operator.operator_process import free_port
 from cluster.places import State
 from cluster.programs import Programs
+from support.free_port import free_port
 
 HOST = "127.0.0.1"
 # With its default limit of 50 requests per second, the scheduler would be the bottleneck of every measurement.
