@@ -56,11 +56,13 @@ def job(nodes: int = 2, procs: int = 2, startup: int = 900, deadline: int | None
     return Job(metadata=Metadata(name="digits", uid=UID, generation=3), spec=spec)
 
 
+def with_spec(current: Job, **changes: object) -> Job:
+    """Return the same job with these fields of its spec changed."""
+    return current.model_copy(update={"spec": current.spec.model_copy(update=changes)})
+
+
 def mpi_job(nodes: int = 2, procs: int = 2, deadline: int | None = None) -> Job:
-    direct_job = job(nodes, procs, deadline=deadline)
-    return direct_job.model_copy(
-        update={"spec": direct_job.spec.model_copy(update={"launcher": LauncherSpec(mpi=Mpi())})}
-    )
+    return with_spec(job(nodes, procs, deadline=deadline), launcher=LauncherSpec(mpi=Mpi()))
 
 
 def rank(

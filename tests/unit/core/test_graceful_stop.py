@@ -41,6 +41,7 @@ from unit.core.builders import (
     running_node,
     stopped_node,
     with_sigterm,
+    with_spec,
 )
 
 POD_PROCESS = ProcessFacts(ProcessState.RUNNING, started_at=START, grace_seconds=25.0)
@@ -51,7 +52,7 @@ STARTED = Status(attempt=1, start_time="2025-11-21T04:05:05Z", observed_generati
 def make_job(*, suspend: bool = False, policy: FailurePolicy | None = None, deadline: int | None = None) -> Job:
     plain = job(deadline=deadline)
     changes = {"suspend": suspend, "failure_policy": policy}
-    return plain.model_copy(update={"spec": plain.spec.model_copy(update=changes)})
+    return with_spec(plain, **changes)
 
 
 def with_stop_call_report(current: NodeFacts, call: int | None) -> NodeFacts:

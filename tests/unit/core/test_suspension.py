@@ -31,6 +31,7 @@ from unit.core.builders import (
     running_node,
     stopped_node,
     stopped_rank,
+    with_spec,
 )
 
 WAITING = ProcessFacts(ProcessState.WAITING, name="digits-0-0")
@@ -41,8 +42,7 @@ NO_PODS = facts(missing_node(0), missing_node(1))
 
 
 def make_job(*, suspend: bool = True, deadline: int | None = None) -> Job:
-    original_job = job(deadline=deadline)
-    return original_job.model_copy(update={"spec": original_job.spec.model_copy(update={"suspend": suspend})})
+    return with_spec(job(deadline=deadline), suspend=suspend)
 
 
 def suspended_condition(status: str, reason: str, at: str = "2025-11-21T05:00:00Z") -> Status:

@@ -31,6 +31,7 @@ from unit.core.builders import (
     rank,
     ready_node,
     running_node,
+    with_spec,
 )
 
 IMAGE_PROBLEM = Problem("ImageNotFound", "image nope:1 doesn't exist: correct spec.image")
@@ -247,7 +248,7 @@ def test_a_change_of_an_ended_job_changes_only_accepted(exit_code: int) -> None:
     end_status = compute_status(with_generation(3, job(1, 1)), Status(), current, START + 10)
     invalid = InvalidResource((FieldProblem("spec.x", "no"),))
     changed = with_generation(4, job(1, 1))
-    suspended = changed.model_copy(update={"spec": changed.spec.model_copy(update={"suspend": True})})
+    suspended = with_spec(changed, suspend=True)
 
     assert compute_status(with_generation(3, job(1, 1)), end_status, current, START + 20) == end_status
     for status in (

@@ -34,6 +34,7 @@ from unit.core.builders import (
     running_node,
     stopped_node,
     stopped_rank,
+    with_spec,
 )
 
 NO_ROOM = Problem("Unschedulable", "none of 5 nodes has room")
@@ -41,8 +42,7 @@ IMAGE_PROBLEM = Problem("ImageNotFound", "image nope:1 doesn't exist")
 
 
 def a_job(*, suspend: bool = False) -> Job:
-    plain = job(1, 1)
-    return plain.model_copy(update={"spec": plain.spec.model_copy(update={"suspend": suspend})})
+    return with_spec(job(1, 1), suspend=suspend)
 
 
 def waiting_node(problem: Problem) -> NodeFacts:

@@ -31,6 +31,7 @@ from unit.core.builders import (
     stopped_node,
     stopped_rank,
     with_sigterm,
+    with_spec,
 )
 
 OPEN_MPI_EXIT = (
@@ -562,8 +563,7 @@ def test_the_message_names_the_root_cause() -> None:
 
 
 def test_the_message_says_that_muster_may_have_missed_ranks_of_an_mpirun_in_the_command() -> None:
-    job = mpi_job()
-    job = job.model_copy(update={"spec": job.spec.model_copy(update={"command": ("/opt/bin/mpirun", "./train")})})
+    job = with_spec(mpi_job(), command=("/opt/bin/mpirun", "./train"))
     job_facts = facts(
         head_node(starting_rank(0), starting_rank(1), launcher=exited_mpirun(1.1, 0)),
         stopped_node(1, starting_rank(2), starting_rank(3)),
