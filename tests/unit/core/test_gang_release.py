@@ -14,12 +14,7 @@ from muster.api.timestamps import format_timestamp
 from muster.core.actions import Action, CreateNode, RemoveNode
 from muster.core.clean_up import REMOVE_GRACE_SECONDS
 from muster.core.decide import decide, find_requeue_time
-from muster.core.facts import (
-    JobFacts,
-    NodeFacts,
-    ProcessFacts,
-    ProcessState,
-)
+from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.gang_release import FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, compute_release_backoff
 from muster.core.judge import judge
 from muster.core.problem import Problem

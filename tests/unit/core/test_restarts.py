@@ -337,8 +337,7 @@ def test_ignored_failures_do_not_displace_counted_ones_in_the_history() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attempts", "is_restarted"),
-    [((1, 2), False), ((7, 8), False), ((1, 3), True), ((5, 8), True)],
+    ("attempts", "is_restarted"), [((1, 2), False), ((7, 8), False), ((1, 3), True), ((5, 8), True)]
 )
 def test_only_successive_attempts_count_as_failures_at_the_same_step(
     attempts: tuple[int, ...], *, is_restarted: bool

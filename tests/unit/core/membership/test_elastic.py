@@ -60,22 +60,8 @@ CHOOSE_ELASTIC_MEMBERS_ROWS: list[
     (RESTARTING, (0, 1, 2), 3, (ready_node(0), missing_node(1), ready_node(2), missing_node(3)), EARLY, (0, 1, 2)),
     (RESTARTING, (0, 1, 2), 3, (ready_node(0), missing_node(1), ready_node(2), missing_node(3)), LATE, (0, 2)),
     (RESTARTING, (0, 1, 2), 3, (missing_node(0), ready_node(1), ready_node(2), missing_node(3)), LATE, (1, 2)),
-    (
-        RESTARTING,
-        (0, 1, 2),
-        3,
-        (ready_node(0), node_with_problem(1), terminating_node(2), missing_node(3)),
-        LATE,
-        (0,),
-    ),
-    (
-        RESTARTING,
-        (0, 1, 2),
-        3,
-        (exited_node(0), pending_node(1), scheduled_node(2), missing_node(3)),
-        LATE,
-        (0, 1, 2),
-    ),
+    (RESTARTING, (0, 1, 2), 3, (ready_node(0), node_with_problem(1), terminating_node(2), missing_node(3)), LATE, (0,)),
+    (RESTARTING, (0, 1, 2), 3, (exited_node(0), pending_node(1), scheduled_node(2), missing_node(3)), LATE, (0, 1, 2)),
     # It doesn't wait again for a node that was missing before.
     (RESTARTING, (0, 2), 3, (ready_node(0), pending_node(1), ready_node(2), missing_node(3)), EARLY, (0, 2)),
     (RESTARTING, (0, 2), 3, (ready_node(0), ready_node(1), ready_node(2), missing_node(3)), EARLY, (0, 2, 1)),
@@ -91,14 +77,7 @@ CHOOSE_ELASTIC_MEMBERS_ROWS: list[
     (RESTARTING, (0, 1), 2, (unreachable_node(0), unreachable_node(1), ready_node(2), ready_node(3)), LATE, (0, 1)),
     (RESTARTING, (0, 1), 3, (unreachable_node(0), unreachable_node(1), ready_node(2), ready_node(3)), LATE, (0, 1)),
     (RESTARTING, (0,), 2, (unreachable_node(0), ready_node(1), ready_node(2), ready_node(3)), LATE, (0,)),
-    (
-        RESTARTING,
-        (0, 1, 2),
-        3,
-        (unreachable_node(0), unreachable_node(1), ready_node(2), missing_node(3)),
-        LATE,
-        (2,),
-    ),
+    (RESTARTING, (0, 1, 2), 3, (unreachable_node(0), unreachable_node(1), ready_node(2), missing_node(3)), LATE, (2,)),
     (RESTARTING, (0, 1), 1, (silent_node(0), ready_node(1), ready_node(2), ready_node(3)), LATE, (0, 1)),
 ]
 

@@ -8,12 +8,7 @@ from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
 from muster.api.status.status import Condition, Status
 from muster.api.timestamps import format_timestamp
-from muster.core.facts import (
-    JobFacts,
-    NodeFacts,
-    ProcessFacts,
-    ProcessState,
-)
+from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.problem import Problem
 from muster.core.status.ended_status import build_ended_status
 from muster.core.status.events import list_new_events

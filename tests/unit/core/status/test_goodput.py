@@ -20,13 +20,7 @@ from muster.cli.board.goodput_lines import format_goodput
 from muster.core.decide import decide
 from muster.core.devices import Devices
 from muster.core.fact_completion import complete_facts
-from muster.core.facts import (
-    JobFacts,
-    NodeFacts,
-    ProcessFacts,
-    ProcessState,
-    RankFacts,
-)
+from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
 from muster.core.judge import judge
 from muster.core.problem import Problem
 from muster.core.status.significant_change import is_significant_change

@@ -4,12 +4,7 @@ import dataclasses
 from dataclasses import replace
 
 from muster.api.status.status import Status
-from muster.core.facts import (
-    JobFacts,
-    LauncherFacts,
-    NodeFacts,
-    RankFacts,
-)
+from muster.core.facts import JobFacts, LauncherFacts, NodeFacts, RankFacts
 from muster.core.problem import Problem
 from muster_worker.contract.schema import AgentPhase, AgentProblem, CommandKind
 from support.rows import check_rows
