@@ -239,6 +239,11 @@ def compute_status(job: Job, previous: Status, facts: JobFacts, now: float) -> S
     return check_messages(summarise(job, previous, facts, outcome, decide(job, facts, outcome, now, 1), now))
 
 
+def ranks_by_state(status: Status) -> dict[str, str]:
+    assert status.ranks is not None
+    return {entry.state: entry.ranks for entry in status.ranks.by_state}
+
+
 def ctrl_c_request(at: float, grace: float = 10.0) -> StopRequest:
     return StopRequest(START + at, "Ctrl-C", grace)
 

@@ -144,12 +144,6 @@ def test_a_new_spec_with_old_pods_means_that_the_job_was_suspended(*, suspend: b
     assert (status.phase, entry.reason, status.observed_generation) == ("Stopping", "Suspending", 3)
 
 
-def test_outdated_pods_continue_if_the_status_has_the_current_generation() -> None:
-    job_facts = dataclasses.replace(RUNNING_FACTS, has_outdated_pods=True)
-
-    assert judge_job(job(), STARTED, job_facts).verdict is Verdict.UNDECIDED
-
-
 def test_a_change_of_the_spec_does_not_suspend_a_job_that_is_stopping() -> None:
     a_job = make_job(suspend=False, deadline=60)
     stopping = compute_status(a_job, STARTED, RUNNING_FACTS, T0 + 61).model_copy(update={"observed_generation": 2})

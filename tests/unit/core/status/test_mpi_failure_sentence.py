@@ -21,6 +21,7 @@ from unit.core.builders import (
     mpi_job,
     node,
     rank,
+    ranks_by_state,
     running_node,
     starting_rank,
     stopped_node,
@@ -547,8 +548,7 @@ def test_the_message_names_the_root_cause() -> None:
         status = compute_status(mpi_job(), Status(), case.facts, 1e10)
 
         assert status.message == case.message
-        assert status.ranks is not None
-        assert {entry.state: entry.ranks for entry in status.ranks.by_state} == case.states
+        assert ranks_by_state(status) == case.states
         (condition,) = (
             entry for entry in status.conditions if entry.type in ("Complete", "Failed") and entry.status == "True"
         )
@@ -590,8 +590,7 @@ def test_ranks_that_were_not_started_are_pending_after_their_agent_has_exited() 
     exited_node = replace(stopped_node(1, starting_rank(2), starting_rank(3)), process=exited_process(2.0, 0))
     status = compute_status(mpi_job(), Status(), facts_with_wrong_world(exited_node), 1e10)
 
-    assert status.ranks is not None
-    assert {entry.state: entry.ranks for entry in status.ranks.by_state} == {"Failed": "0-1", "Pending": "2-3"}
+    assert ranks_by_state(status) == {"Failed": "0-1", "Pending": "2-3"}
     assert status.message == f"{WRONG_WORLD}; 2 others were not started"
 
 
