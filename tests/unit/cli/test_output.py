@@ -45,11 +45,7 @@ spec: {nodes: NODES, procsPerNode: 1, launcher: {direct: {}}, command: [train], 
 
 def make_job() -> ObservedJob:
     return read_observed_job(
-        {
-            "metadata": {"name": "vit", "namespace": "team-a"},
-            "spec": {"nodes": 2},
-            "status": serialise_status(STATUS),
-        }
+        {"metadata": {"name": "vit", "namespace": "team-a"}, "spec": {"nodes": 2}, "status": serialise_status(STATUS)}
     )
 
 

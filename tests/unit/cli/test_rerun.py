@@ -159,11 +159,7 @@ def test_a_folder_is_packed_without_what_is_hidden_or_leads_out_of_it(tmp_path: 
     (folder / "nothing").symlink_to("missing")
     os.mkfifo(folder / "pipe")
     packed = pack_source(folder)
-    assert contents(packed) == {
-        "train.py": b"train.py",
-        "lib/part.py": b"lib/part.py",
-        "inside.py": b"lib/part.py",
-    }
+    assert contents(packed) == {"train.py": b"train.py", "lib/part.py": b"lib/part.py", "inside.py": b"lib/part.py"}
     assert packed.paths == set(contents(packed))
     assert [sentence.partition(" is left out: ")[2] for sentence in packed.skipped_files] == [
         "it contains an invisible character or a \\",

@@ -56,11 +56,13 @@ def job(nodes: int = 2, procs: int = 2, startup: int = 900, deadline: int | None
     return Job(metadata=Metadata(name="digits", uid=UID, generation=3), spec=spec)
 
 
+def with_spec(current: Job, **changes: object) -> Job:
+    """Return the same job with these fields of its spec changed."""
+    return current.model_copy(update={"spec": current.spec.model_copy(update=changes)})
+
+
 def mpi_job(nodes: int = 2, procs: int = 2, deadline: int | None = None) -> Job:
-    direct_job = job(nodes, procs, deadline=deadline)
-    return direct_job.model_copy(
-        update={"spec": direct_job.spec.model_copy(update={"launcher": LauncherSpec(mpi=Mpi())})}
-    )
+    return with_spec(job(nodes, procs, deadline=deadline), launcher=LauncherSpec(mpi=Mpi()))
 
 
 def rank(
@@ -235,6 +237,11 @@ def compute_status(job: Job, previous: Status, facts: JobFacts, now: float) -> S
     facts = complete_facts(job, previous, facts, now)
     outcome = judge(job, previous, facts, now)
     return check_messages(summarise(job, previous, facts, outcome, decide(job, facts, outcome, now, 1), now))
+
+
+def ranks_by_state(status: Status) -> dict[str, str]:
+    assert status.ranks is not None
+    return {entry.state: entry.ranks for entry in status.ranks.by_state}
 
 
 def ctrl_c_request(at: float, grace: float = 10.0) -> StopRequest:

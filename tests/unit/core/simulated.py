@@ -8,14 +8,7 @@ from muster.core.actions import Action, CreateNode, DeleteResource, KillNode, Re
 from muster.core.decide import decide
 from muster.core.edited_source import RequestedSource
 from muster.core.fact_completion import complete_facts
-from muster.core.facts import (
-    AgentFacts,
-    JobFacts,
-    NodeFacts,
-    ProcessFacts,
-    ProcessState,
-    StopRequest,
-)
+from muster.core.facts import AgentFacts, JobFacts, NodeFacts, ProcessFacts, ProcessState, StopRequest
 from muster.core.failure.problems import find_loss_time
 from muster.core.failure.termination_log import read_termination_message
 from muster.core.judge import judge

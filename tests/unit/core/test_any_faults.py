@@ -15,7 +15,7 @@ from muster.core.facts import ProcessState
 from muster.core.membership.member_text import parse_members
 from muster.core.restarts import PLANNED_RESTARTS, RESTART_REQUESTED
 from support.searches import choose_example_count
-from unit.core.builders import job
+from unit.core.builders import job, with_spec
 from unit.core.disturbed_world import DisturbedNode, new_disturbed_world
 from unit.core.test_any_operator import check_round, condition_status, with_suspend
 
@@ -46,8 +46,7 @@ ENOUGH_ROUNDS = 400
 
 def job_with(policy: FailurePolicy | None, nodes: int) -> Job:
     """Return a job with a long startup timeout."""
-    plain = job(nodes, 2, startup=86400)
-    return plain.model_copy(update={"spec": plain.spec.model_copy(update={"failure_policy": policy})})
+    return with_spec(job(nodes, 2, startup=86400), failure_policy=policy)
 
 
 class AnyFaults(RuleBasedStateMachine):
@@ -340,14 +339,13 @@ class AnyFaultsOfElasticJobs(AnyFaults):
         self.policy = policy
         plain = job_with(policy, nodes)
         elastic = Elastic(min_nodes=1, max_nodes=nodes + 1, resize_after_seconds=20, grow_after_seconds=30)
-        return plain.model_copy(update={"spec": plain.spec.model_copy(update={"elastic": elastic})})
+        return with_spec(plain, elastic=elastic)
 
     @rule(nodes=st.integers(1, 4), rounds=ROUNDS)
     def scale(self, nodes: int, rounds: int) -> None:
         """Change the number of nodes in the spec."""
-        spec = self.world.job.spec
         count = min(nodes, len(self.nodes))
-        self.world.job = self.world.job.model_copy(update={"spec": spec.model_copy(update={"nodes": count})})
+        self.world.job = with_spec(self.world.job, nodes=count)
         self.reconcile(rounds)
 
     @invariant()

@@ -14,7 +14,7 @@ from muster.core.failure.problems import LOST_SECONDS
 from muster.core.fence import OLD_POD_MAY_RUN
 from muster_worker.contract.schema import CommandKind
 from support.searches import choose_example_count
-from unit.core.builders import job
+from unit.core.builders import job, with_spec
 from unit.core.simulated import NOT_READY_SECONDS, SimulatedNode, World
 
 SHORT_DISCONNECTION_SECONDS = 90.0
@@ -42,7 +42,7 @@ def condition_status(status: Status, kind: str) -> str:
 
 
 def with_suspend(world: World, *, suspend: bool) -> Job:
-    return world.job.model_copy(update={"spec": world.job.spec.model_copy(update={"suspend": suspend})})
+    return with_spec(world.job, suspend=suspend)
 
 
 def check_round(world: World, before: Status, actions: Sequence[Action]) -> None:
@@ -161,8 +161,7 @@ def new_world(
         "ttl_seconds_after_finished": ttl_seconds,
         "failure_policy": failure_policy,
     }
-    spec = plain.spec.model_copy(update=changes)
-    return World(plain.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(3)])
+    return World(with_spec(plain, **changes), [SimulatedNode(number, 2) for number in range(3)])
 
 
 FAILED_POD_DELETED = ((("kill container", 0), 1), (("kill container", 0), 1), (("delete pod", 0), 1))

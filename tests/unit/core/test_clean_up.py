@@ -10,7 +10,7 @@ from muster.core.actions import Action, DeleteResource, RemoveNode
 from muster.core.decide import decide, find_requeue_time
 from muster.core.facts import JobFacts, ProcessFacts, ProcessState
 from muster.core.judge import judge
-from unit.core.builders import T0, exited_process, facts, job, missing_node, node, running_process
+from unit.core.builders import T0, exited_process, facts, job, missing_node, node, running_process, with_spec
 
 SUCCEEDED = Status(
     phase="Succeeded",
@@ -28,7 +28,7 @@ REMAINING = facts(
 def job_with_policy(policy: str, ttl_seconds: int | None = None) -> Job:
     plain = job(4)
     fields = {"clean_pod_policy": policy, "ttl_seconds_after_finished": ttl_seconds}
-    return plain.model_copy(update={"spec": plain.spec.model_copy(update=fields)})
+    return with_spec(plain, **fields)
 
 
 def decide_actions(a_job: Job, previous: Status, current: JobFacts, now: float) -> list[Action]:

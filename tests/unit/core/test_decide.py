@@ -9,12 +9,7 @@ import pytest
 from muster.api.status.status import Condition, Status
 from muster.core.actions import Action, CreateNode, KillNode, RemoveNode, RemoveSurplusPod, SendCommand
 from muster.core.decide import decide, find_requeue_time
-from muster.core.facts import (
-    JobFacts,
-    ProcessFacts,
-    ProcessState,
-    RankFacts,
-)
+from muster.core.facts import JobFacts, ProcessFacts, ProcessState, RankFacts
 from muster.core.judge import judge
 from muster.core.problem import Problem
 from muster_worker.contract.schema import AgentPhase, Command, CommandKind, Peer

@@ -19,23 +19,15 @@ from muster.core.status.summarise import summarise
 from muster_worker.contract.schema import CommandKind
 from muster_worker.contract.source import EditedSource
 from support.searches import choose_example_count
-from unit.core.builders import job
-from unit.core.simulated import SimulatedNode, World
+from unit.core.builders import with_spec
+from unit.core.simulated import World
 from unit.core.test_any_operator import FAULTS, HARMLESS_EVENTS, apply_event, new_world, run_rounds
+from unit.core.test_restarts import start_world
 
 ROUNDS = 12
 FIRST = RequestedSource("digits-source-a", "a" * 64)
 SECOND = RequestedSource("digits-source-b", "b" * 64)
 DELETED = RequestedSource("digits-source-c", problem="it does not exist")
-
-
-def start_world(policy: FailurePolicy | None = None) -> World:
-    plain = job(2, 2)
-    spec = plain.spec.model_copy(update={"failure_policy": policy})
-    world = World(plain.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(2)])
-    run_rounds(world, 5)
-    assert world.status.phase == "Running"
-    return world
 
 
 def rerun(world: World, source: RequestedSource | None, value: str) -> None:
@@ -185,7 +177,7 @@ def test_a_suspended_job_keeps_its_edited_code() -> None:
     world = start_world()
     rerun(world, FIRST, "1")
     plain = world.job
-    world.job = plain.model_copy(update={"spec": plain.spec.model_copy(update={"suspend": True})})
+    world.job = with_spec(plain, suspend=True)
     run_rounds(world, 3 * ROUNDS)
     assert world.status.phase == "Suspended"
     world.job = plain

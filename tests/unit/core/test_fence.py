@@ -10,7 +10,7 @@ from muster.core.failure.problems import LOST_SECONDS, find_loss_time
 from muster.core.failure_timeouts import get_fence_seconds
 from muster.core.fence import OLD_POD_MAY_RUN
 from muster_worker.contract.schema import AgentPhase, AgentProblem
-from unit.core.builders import HEARTBEAT_SECONDS, START, T0, agent, job, node
+from unit.core.builders import HEARTBEAT_SECONDS, START, T0, agent, job, node, with_spec
 from unit.core.simulated import NOT_READY_SECONDS, World
 from unit.core.test_any_operator import apply_event, lose_machines, run_rounds
 from unit.core.test_restarts import EVENT_ROUNDS, restart_records, start_world
@@ -48,9 +48,7 @@ def test_a_node_is_lost_once_its_agent_has_stopped_its_ranks(
 def test_a_job_with_one_node_or_without_a_policy_has_no_fence() -> None:
     def fence_with_policy(nodes: int) -> float:
         plain = job(nodes)
-        return get_fence_seconds(
-            plain.model_copy(update={"spec": plain.spec.model_copy(update={"failure_policy": POLICY})})
-        )
+        return get_fence_seconds(with_spec(plain, failure_policy=POLICY))
 
     assert (fence_with_policy(1), fence_with_policy(2), get_fence_seconds(job(2))) == (0.0, 45.0, 0.0)
 

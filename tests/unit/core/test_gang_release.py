@@ -14,18 +14,13 @@ from muster.api.timestamps import format_timestamp
 from muster.core.actions import Action, CreateNode, RemoveNode
 from muster.core.clean_up import REMOVE_GRACE_SECONDS
 from muster.core.decide import decide, find_requeue_time
-from muster.core.facts import (
-    JobFacts,
-    NodeFacts,
-    ProcessFacts,
-    ProcessState,
-)
+from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.gang_release import FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, compute_release_backoff
 from muster.core.judge import judge
 from muster.core.problem import Problem
 from muster.core.status.events import list_new_events
 from support.searches import choose_example_count
-from unit.core.builders import T0, UID, compute_status, facts, job, missing_node, node, ready_node
+from unit.core.builders import T0, UID, compute_status, facts, job, missing_node, node, ready_node, with_spec
 from unit.core.simulated import SimulatedNode, World
 
 STARTUP = 60
@@ -91,8 +86,7 @@ def test_a_partly_scheduled_gang_is_released_after_the_startup_timeout(
 
 
 def test_a_gang_of_a_queue_is_not_released() -> None:
-    a_job = small_job()
-    queued = a_job.model_copy(update={"spec": a_job.spec.model_copy(update={"queue": Queue(volcano="a")})})
+    queued = with_spec(small_job(), queue=Queue(volcano="a"))
     assert decide_actions(queued, facts(scheduled_node(0), unscheduled_node(1)), STARTUP) == ()
 
 
@@ -174,8 +168,7 @@ def test_each_release_has_its_own_event() -> None:
 
 
 def test_a_suspension_clears_the_record_of_releases() -> None:
-    a_job = small_job()
-    suspended = a_job.model_copy(update={"spec": a_job.spec.model_copy(update={"suspend": True})})
+    suspended = with_spec(small_job(), suspend=True)
     assert (
         compute_status(suspended, status_after_release(), facts(missing_node(0), missing_node(1)), T0 + 1).placement
         is None

@@ -13,12 +13,7 @@ from muster.api.status.status import Condition, Status
 from muster.core.actions import SendCommand
 from muster.core.decide import FAILURE_GRACE_SECONDS, decide
 from muster.core.fact_completion import complete_facts
-from muster.core.facts import (
-    JobFacts,
-    NodeFacts,
-    ProcessFacts,
-    ProcessState,
-)
+from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.graceful_stop import UNKNOWN_STOP_CALL_NUMBER, add_stop_call_number, find_stop_call_number
 from muster.core.judge import judge
 from muster.core.outcome import Outcome, Verdict
@@ -41,6 +36,7 @@ from unit.core.builders import (
     running_node,
     stopped_node,
     with_sigterm,
+    with_spec,
 )
 
 POD_PROCESS = ProcessFacts(ProcessState.RUNNING, started_at=START, grace_seconds=25.0)
@@ -51,7 +47,7 @@ STARTED = Status(attempt=1, start_time="2025-11-21T04:05:05Z", observed_generati
 def make_job(*, suspend: bool = False, policy: FailurePolicy | None = None, deadline: int | None = None) -> Job:
     plain = job(deadline=deadline)
     changes = {"suspend": suspend, "failure_policy": policy}
-    return plain.model_copy(update={"spec": plain.spec.model_copy(update=changes)})
+    return with_spec(plain, **changes)
 
 
 def with_stop_call_report(current: NodeFacts, call: int | None) -> NodeFacts:
@@ -129,10 +125,7 @@ def test_ranks_that_got_sigterm_get_no_stop_call() -> None:
     expected = Command(1, UID, 1, CommandKind.STOP, grace_seconds=25.0, is_graceful=True)
     assert {
         number: entry.kind for number, entry in sent_commands(make_job(suspend=True), running_facts(0, 5)).items()
-    } == {
-        0: CommandKind.STOP,
-        1: CommandKind.STOP_AT,
-    }
+    } == {0: CommandKind.STOP, 1: CommandKind.STOP_AT}
     assert sent_commands(make_job(suspend=True), running_facts(0, 0)) == {0: expected, 1: expected}
 
 

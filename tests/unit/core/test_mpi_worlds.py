@@ -7,7 +7,7 @@ from muster.api.status.status import Condition
 from muster.core.actions import CreateNode
 from muster.core.facts import StopRequest
 from support.searches import choose_example_count
-from unit.core.builders import T0, mpi_job
+from unit.core.builders import T0, mpi_job, with_spec
 from unit.core.mpi_world import HYDRA, OPEN_MPI, MpiWorld, new_mpi_world
 
 FAMILIES = st.sampled_from((OPEN_MPI, HYDRA))
@@ -126,8 +126,6 @@ def test_a_requested_stop_is_no_failure_of_mpirun(family: str, operator_kills: s
 @given(FAMILIES, OPERATOR_KILLS)
 def test_a_deadline_is_no_failure_of_mpirun(family: str, operator_kills: set[int]) -> None:
     world = start_world(family, operator_kills)
-    world.job = world.job.model_copy(
-        update={"spec": world.job.spec.model_copy(update={"active_deadline_seconds": int(world.now - T0) + 1})}
-    )
+    world.job = with_spec(world.job, active_deadline_seconds=int(world.now - T0) + 1)
 
     assert run_to_the_end(world, operator_kills).reason == "DeadlineExceeded"

@@ -25,22 +25,9 @@ from unit.core.test_any_operator import (
     run_rounds,
     run_to_the_end,
 )
+from unit.core.test_restarts import fail_rank, restart_records, start_world
 
 ROUNDS = 12
-
-
-def start_world(policy: FailurePolicy | None = None) -> World:
-    original_job = job(2, 2)
-    spec = original_job.spec.model_copy(update={"failure_policy": policy})
-    world = World(original_job.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(2)])
-    run_rounds(world, 5)
-    assert world.status.phase == "Running"
-    return world
-
-
-def restart_records(status: Status) -> list[tuple[int, str, str]]:
-    history = status.restarts.history if status.restarts is not None else ()
-    return [(record.attempt, record.reason, record.counts_as) for record in history]
 
 
 def test_a_request_restarts_the_ranks_in_the_same_pods_without_a_policy() -> None:
@@ -126,7 +113,7 @@ def test_a_failure_while_the_ranks_are_stopped_is_in_the_record() -> None:
 
 def test_a_failure_before_the_request_fails_the_job() -> None:
     world = start_world()
-    world.nodes[1].ranks[0].end(world.now, 7, None, "ValueError: bad label")
+    fail_rank(world)
     world.request = "now"
     run_rounds(world, ROUNDS)
     assert (world.status.phase, world.status.attempt) == ("Failed", 1)
@@ -134,7 +121,7 @@ def test_a_failure_before_the_request_fails_the_job() -> None:
 
 def test_a_restart_after_a_failure_also_fulfils_the_request() -> None:
     world = start_world(FailurePolicy(max_restarts=1))
-    world.nodes[1].ranks[0].end(world.now, 7, None, "ValueError: bad label")
+    fail_rank(world)
     world.request = "now"
     run_rounds(world, ROUNDS)
     assert (world.status.phase, world.status.attempt) == ("Running", 2)
@@ -225,7 +212,7 @@ def test_requests_do_not_increase_the_backoff_after_a_failure() -> None:
         world.request = request
         run_rounds(world, ROUNDS)
     failed_at = world.now
-    world.nodes[1].ranks[0].end(world.now, 7, None, "ValueError: bad label")
+    fail_rank(world)
     while world.nodes[0].attempt == 4:
         run_rounds(world)
     assert world.now - failed_at <= 1.0
@@ -235,7 +222,7 @@ def test_requests_do_not_increase_the_backoff_after_a_failure() -> None:
 def test_a_request_ends_the_backoff_after_failures(are_ready: bool) -> None:  # noqa: FBT001 - a row of the table
     world = start_world(FailurePolicy(max_restarts=9))
     for _ in range(5):
-        world.nodes[1].ranks[0].end(world.now, 7, None, "ValueError: bad label")
+        fail_rank(world)
         attempt = world.status.attempt
         run_rounds(world, 3)
         while world.status.phase == "Restarting" and attempt < 5:

@@ -16,7 +16,7 @@ from muster.core.failure.failure import Failure
 from muster.core.problem import Problem
 from muster.core.restarts import Restart, find_restart
 from support.searches import choose_example_count
-from unit.core.builders import START, T0, compute_status, exited_rank, facts, job, rank, running_node
+from unit.core.builders import START, T0, compute_status, exited_rank, facts, job, rank, running_node, with_spec
 from unit.core.simulated import SimulatedNode, World
 from unit.core.test_any_operator import (
     EVENT_LISTS,
@@ -31,12 +31,11 @@ EVENT_ROUNDS = 12
 
 
 def new_world_with_policy(policy: FailurePolicy | None, nodes: int = 2) -> World:
-    original_job = job(nodes, 2)
-    spec = original_job.spec.model_copy(update={"failure_policy": policy})
-    return World(original_job.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(nodes)])
+    nodes_of_job = [SimulatedNode(number, 2) for number in range(nodes)]
+    return World(with_spec(job(nodes, 2), failure_policy=policy), nodes_of_job)
 
 
-def start_world(policy: FailurePolicy | None, nodes: int = 2) -> World:
+def start_world(policy: FailurePolicy | None = None, nodes: int = 2) -> World:
     world = new_world_with_policy(policy, nodes)
     run_rounds(world, 5)
     assert world.status.phase == "Running"
@@ -338,8 +337,7 @@ def test_ignored_failures_do_not_displace_counted_ones_in_the_history() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attempts", "is_restarted"),
-    [((1, 2), False), ((7, 8), False), ((1, 3), True), ((5, 8), True)],
+    ("attempts", "is_restarted"), [((1, 2), False), ((7, 8), False), ((1, 3), True), ((5, 8), True)]
 )
 def test_only_successive_attempts_count_as_failures_at_the_same_step(
     attempts: tuple[int, ...], *, is_restarted: bool

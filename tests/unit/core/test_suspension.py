@@ -31,6 +31,7 @@ from unit.core.builders import (
     running_node,
     stopped_node,
     stopped_rank,
+    with_spec,
 )
 
 WAITING = ProcessFacts(ProcessState.WAITING, name="digits-0-0")
@@ -41,8 +42,7 @@ NO_PODS = facts(missing_node(0), missing_node(1))
 
 
 def make_job(*, suspend: bool = True, deadline: int | None = None) -> Job:
-    original_job = job(deadline=deadline)
-    return original_job.model_copy(update={"spec": original_job.spec.model_copy(update={"suspend": suspend})})
+    return with_spec(job(deadline=deadline), suspend=suspend)
 
 
 def suspended_condition(status: str, reason: str, at: str = "2025-11-21T05:00:00Z") -> Status:
@@ -142,12 +142,6 @@ def test_a_new_spec_with_old_pods_means_that_the_job_was_suspended(*, suspend: b
     status = compute_status(larger_job, before, job_facts, START + 10)
     entry = next(entry for entry in status.conditions if entry.type == "Suspended")
     assert (status.phase, entry.reason, status.observed_generation) == ("Stopping", "Suspending", 3)
-
-
-def test_outdated_pods_continue_if_the_status_has_the_current_generation() -> None:
-    job_facts = dataclasses.replace(RUNNING_FACTS, has_outdated_pods=True)
-
-    assert judge_job(job(), STARTED, job_facts).verdict is Verdict.UNDECIDED
 
 
 def test_a_change_of_the_spec_does_not_suspend_a_job_that_is_stopping() -> None:

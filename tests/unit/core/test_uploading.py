@@ -28,6 +28,7 @@ from unit.core.builders import (
     rank,
     running_node,
     running_process,
+    with_spec,
 )
 
 SUCCEEDED_RANKS = (exited_rank(0, 9, exit_code=0), exited_rank(1, 9, exit_code=0))
@@ -36,8 +37,7 @@ ACCESS_DENIED = AgentProblem("S3AccessDenied", "spec.output.s3: s3:PutObject on 
 
 
 def with_output(a_job: Job) -> Job:
-    spec = a_job.spec.model_copy(update={"output": Output(s3="s3://data/out")})
-    return a_job.model_copy(update={"spec": spec})
+    return with_spec(a_job, output=Output(s3="s3://data/out"))
 
 
 JOB = with_output(job(nodes=1))
@@ -92,7 +92,7 @@ def test_a_node_that_is_lost_during_its_upload_fails_the_job() -> None:
 def test_only_kill_ends_an_agent_that_uploads(kind: str, kill_count: int) -> None:
     uploading_node = node(0, agent_in(AgentPhase.UPLOADING), running_process())
     current = facts(replace(uploading_node, command=command(kind, 2.0), command_sent_at=START + 10))
-    job_past_deadline = JOB.model_copy(update={"spec": JOB.spec.model_copy(update={"active_deadline_seconds": 1})})
+    job_past_deadline = with_spec(JOB, active_deadline_seconds=1)
     outcome = judge(job_past_deadline, Status(), current, LATE)
     actions = decide(job_past_deadline, current, outcome, LATE, 1)
     assert sum(isinstance(action, KillNode) for action in actions) == kill_count

@@ -51,12 +51,7 @@ ANSWERS_MEAN_ROWS: list[tuple[str, str, int, type[AwsError]]] = [
     ("InvalidClientTokenId", "The security token included in the request is invalid.", 403, NoCredentials),
     ("SignatureDoesNotMatch", "The Canonical String should have been", 403, NoCredentials),
     ("InvalidSignatureException", "Signature expired", 400, NoCredentials),
-    (
-        "AccessDeniedException",
-        f"User: {WHO} is not authorized to perform: a:B on resource: {JOB}",
-        400,
-        AccessDenied,
-    ),
+    ("AccessDeniedException", f"User: {WHO} is not authorized to perform: a:B on resource: {JOB}", 400, AccessDenied),
     ("AccessDenied", "Access Denied", 403, AccessDenied),
     ("403", "Forbidden", 403, AccessDenied),
     ("ResourceLimitExceeded", "The account-level service limit ... is 0 Instances", 400, NoCapacity),

@@ -48,10 +48,7 @@ def test_every_field_has_its_row_and_its_meaning(part: str) -> None:
         ("spec.source.git.commit", ["string", "**required**", None, None]),
         ("spec.inputs[].s3.uri", ["string", "**required**", None, None]),
         ("spec.sagemaker.tags", ["map of string", "-", None, "at most 50 entries; each: at most 256 characters"]),
-        (
-            "spec.procsPerNode",
-            ["integer or string", "`Auto`", None, ""],
-        ),
+        ("spec.procsPerNode", ["integer or string", "`Auto`", None, ""]),
     ],
 )
 def test_a_row_says_what_the_schema_says(path: str, cells: list[str | None]) -> None:

@@ -24,10 +24,7 @@ def test_every_family_is_in_the_table() -> None:
     assert [name for name in sorted(families) if f"`{name}." not in PAGE and f"`{name}`" not in PAGE] == []
 
 
-@pytest.mark.parametrize(
-    ("types", "count", "efa"),
-    ROWS,
-)
+@pytest.mark.parametrize(("types", "count", "efa"), ROWS)
 def test_a_row_of_the_table_is_the_code_s(types: str, count: str, efa: str) -> None:
     names = re.findall(r"`([^`]+)`", types)
     names = [name if "." in name[1:] else names[0].partition(".")[0] + name for name in names]

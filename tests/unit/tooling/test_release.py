@@ -87,8 +87,7 @@ def test_the_published_chart_names_the_image_by_its_digest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "digest", "said"),
-    [("", DIGEST, "found 0 times"), ("", "sha256:abc", "expected sha256: and 64")],
+    ("values", "digest", "said"), [("", DIGEST, "found 0 times"), ("", "sha256:abc", "expected sha256: and 64")]
 )
 def test_a_wrong_digest_or_other_values_are_refused(values: str, digest: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):

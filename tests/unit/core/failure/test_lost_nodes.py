@@ -28,6 +28,7 @@ from unit.core.builders import (
     ready_node,
     running_node,
     stopped_rank,
+    with_spec,
 )
 from unit.core.simulated import NOT_READY_SECONDS, SimulatedNode, World
 
@@ -283,8 +284,7 @@ def test_a_lost_machine_does_not_keep_the_job_from_suspending_or_ending(event: s
     run_for(world, 20)
     world.nodes[1].disconnect(world.now)
     if event == "suspend":
-        suspended = world.job.spec.model_copy(update={"suspend": True})
-        world.job = world.job.model_copy(update={"spec": suspended})
+        world.job = with_spec(world.job, suspend=True)
     if event == "failure":
         world.nodes[0].ranks[0].end(world.now + 5, 7, None, "ValueError: bad label")
     run_for(world, 150)
@@ -298,8 +298,7 @@ def test_a_lost_machine_does_not_keep_the_job_from_suspending_or_ending(event: s
     assert reason in {entry.reason for entry in world.status.conditions if entry.status == "True"}
     assert world.nodes[1].process.is_terminating
     if event == "suspend":
-        resumed = world.job.spec.model_copy(update={"suspend": False})
-        world.job = world.job.model_copy(update={"spec": resumed})
+        world.job = with_spec(world.job, suspend=False)
         run_for(world, 10)
         assert world.status.phase == "Running"
         assert [entry.process.replacement for entry in world.nodes] == [1, 1, 1]

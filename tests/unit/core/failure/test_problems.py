@@ -6,7 +6,6 @@ import pytest
 
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.core.decide import find_requeue_time
 from muster.core.fact_completion import complete_facts
 from muster.core.facts import JobFacts, LauncherFacts, NodeFacts
 from muster.core.judge import judge
@@ -64,12 +63,6 @@ def test_an_agent_without_a_report_is_unreachable_after_30_s(
     job_facts: JobFacts, seconds: float, expected: list[str | None]
 ) -> None:
     assert problem_reasons(job_facts, T0 + seconds) == expected
-
-
-def test_the_job_is_requeued_when_an_agent_becomes_unreachable() -> None:
-    current = facts(node(0), node(1))
-
-    assert find_requeue_time(job(), current, judge(job(), Status(), current, T0), T0) == T0 + 30
 
 
 def test_an_unreachable_agent_does_not_end_the_job_and_its_message_has_a_remedy() -> None:

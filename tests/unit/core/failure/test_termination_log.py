@@ -23,6 +23,7 @@ from unit.core.builders import (
     job,
     node,
     rank,
+    ranks_by_state,
     running_node,
 )
 
@@ -52,11 +53,6 @@ def exited_node(
 ) -> NodeFacts:
     process = replace(exited_process(20, exit_code=exit_code), termination_message=message)
     return node(number, reported.agent if reported is not None else None, process)
-
-
-def ranks_by_state(status: Status) -> dict[str, str]:
-    assert status.ranks is not None
-    return {entry.state: entry.ranks for entry in status.ranks.by_state}
 
 
 def test_all_ranks_succeeded_without_a_received_report() -> None:

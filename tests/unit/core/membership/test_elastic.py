@@ -26,7 +26,7 @@ from muster.core.restarts import RESIZED
 from muster.core.status.events import list_past_events
 from support.rows import check_rows
 from support.searches import choose_example_count
-from unit.core.builders import START, facts, missing_node, ready_node
+from unit.core.builders import START, facts, missing_node, ready_node, with_spec
 from unit.core.membership.test_spares import (
     FIRST,
     NODE_BUILDERS,
@@ -60,22 +60,8 @@ CHOOSE_ELASTIC_MEMBERS_ROWS: list[
     (RESTARTING, (0, 1, 2), 3, (ready_node(0), missing_node(1), ready_node(2), missing_node(3)), EARLY, (0, 1, 2)),
     (RESTARTING, (0, 1, 2), 3, (ready_node(0), missing_node(1), ready_node(2), missing_node(3)), LATE, (0, 2)),
     (RESTARTING, (0, 1, 2), 3, (missing_node(0), ready_node(1), ready_node(2), missing_node(3)), LATE, (1, 2)),
-    (
-        RESTARTING,
-        (0, 1, 2),
-        3,
-        (ready_node(0), node_with_problem(1), terminating_node(2), missing_node(3)),
-        LATE,
-        (0,),
-    ),
-    (
-        RESTARTING,
-        (0, 1, 2),
-        3,
-        (exited_node(0), pending_node(1), scheduled_node(2), missing_node(3)),
-        LATE,
-        (0, 1, 2),
-    ),
+    (RESTARTING, (0, 1, 2), 3, (ready_node(0), node_with_problem(1), terminating_node(2), missing_node(3)), LATE, (0,)),
+    (RESTARTING, (0, 1, 2), 3, (exited_node(0), pending_node(1), scheduled_node(2), missing_node(3)), LATE, (0, 1, 2)),
     # It doesn't wait again for a node that was missing before.
     (RESTARTING, (0, 2), 3, (ready_node(0), pending_node(1), ready_node(2), missing_node(3)), EARLY, (0, 2)),
     (RESTARTING, (0, 2), 3, (ready_node(0), ready_node(1), ready_node(2), missing_node(3)), EARLY, (0, 2, 1)),
@@ -91,14 +77,7 @@ CHOOSE_ELASTIC_MEMBERS_ROWS: list[
     (RESTARTING, (0, 1), 2, (unreachable_node(0), unreachable_node(1), ready_node(2), ready_node(3)), LATE, (0, 1)),
     (RESTARTING, (0, 1), 3, (unreachable_node(0), unreachable_node(1), ready_node(2), ready_node(3)), LATE, (0, 1)),
     (RESTARTING, (0,), 2, (unreachable_node(0), ready_node(1), ready_node(2), ready_node(3)), LATE, (0,)),
-    (
-        RESTARTING,
-        (0, 1, 2),
-        3,
-        (unreachable_node(0), unreachable_node(1), ready_node(2), missing_node(3)),
-        LATE,
-        (2,),
-    ),
+    (RESTARTING, (0, 1, 2), 3, (unreachable_node(0), unreachable_node(1), ready_node(2), missing_node(3)), LATE, (2,)),
     (RESTARTING, (0, 1), 1, (silent_node(0), ready_node(1), ready_node(2), ready_node(3)), LATE, (0, 1)),
 ]
 
@@ -131,9 +110,8 @@ def size_with_reports(elastic: Elastic, count: int, nodes: Iterable[NodeFacts], 
 def new_elastic_world(nodes: int = 3, max_nodes: int = 4, min_nodes: int = 1, policy: FailurePolicy = POLICY) -> World:
     world = new_world_with_policy(policy, nodes)
     elastic = Elastic(min_nodes=min_nodes, max_nodes=max_nodes, resize_after_seconds=60, grow_after_seconds=300)
-    spec = world.job.spec.model_copy(update={"elastic": elastic})
     slots = [SimulatedNode(number, 2) for number in range(max_nodes)]
-    return World(world.job.model_copy(update={"spec": spec}), slots)
+    return World(with_spec(world.job, elastic=elastic), slots)
 
 
 def start_world(nodes: int = 3, max_nodes: int = 4, min_nodes: int = 1) -> World:
@@ -144,7 +122,7 @@ def start_world(nodes: int = 3, max_nodes: int = 4, min_nodes: int = 1) -> World
 
 
 def scale_to(world: World, nodes: int) -> None:
-    world.job = world.job.model_copy(update={"spec": world.job.spec.model_copy(update={"nodes": nodes})})
+    world.job = with_spec(world.job, nodes=nodes)
 
 
 def run_for(world: World, seconds: float) -> None:
@@ -397,9 +375,7 @@ def test_a_late_node_starts_in_place_of_an_unschedulable_one() -> None:
 def test_an_elastic_gang_is_released_unless_min_nodes_are_scheduled() -> None:
     for min_nodes, releases in ((2, True), (3, False)):
         elastic_job = new_elastic_world(min_nodes=min_nodes).job
-        a_job = elastic_job.model_copy(
-            update={"spec": elastic_job.spec.model_copy(update={"queue": Queue(volcano="a")})}
-        )
+        a_job = with_spec(elastic_job, queue=Queue(volcano="a"))
         job_facts = complete_facts(
             a_job, FIRST, facts(scheduled_node(0), scheduled_node(1), pending_node(2), missing_node(3)), START
         )

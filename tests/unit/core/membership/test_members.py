@@ -6,12 +6,7 @@ from hypothesis import strategies as st
 
 from muster.core.facts import NodeFacts
 from muster.core.membership.member_text import parse_members
-from muster.core.membership.members import (
-    find_node,
-    format_members,
-    set_node_count,
-    split_members,
-)
+from muster.core.membership.members import find_node, format_members, set_node_count, split_members
 from muster.core.membership.non_members import find_change_time, find_nodes_to_create, remove_unwanted_pods
 from muster.core.membership.peers import select_peers
 from muster.core.reports.check import ImplausibleReport, JobShape, check_report

@@ -28,7 +28,7 @@ from muster.core.steps.stragglers import REPLACE_SECONDS
 from muster_worker.contract.schema import AgentPhase, AgentProblem
 from support.rows import check_rows
 from support.searches import choose_example_count
-from unit.core.builders import START, agent, facts, missing_node, node, ready_node
+from unit.core.builders import START, agent, facts, missing_node, node, ready_node, with_spec
 from unit.core.simulated import SimulatedNode, World
 from unit.core.steps.test_hangs import train_for
 from unit.core.steps.test_stragglers import REPLACE_POLICY, train_with_busy_times
@@ -193,9 +193,8 @@ def test_describe_replaced_members(before: str | None, after: str, expected: str
 
 def new_world_with_spares(policy: FailurePolicy = POLICY, nodes: int = 2, spares: int = 1) -> World:
     world = new_world_with_policy(policy, nodes)
-    spec = world.job.spec.model_copy(update={"spares": spares})
     slots = [SimulatedNode(number, 2) for number in range(nodes + spares)]
-    return World(world.job.model_copy(update={"spec": spec}), slots)
+    return World(with_spec(world.job, spares=spares), slots)
 
 
 def start_world(nodes: int = 2, spares: int = 1) -> World:

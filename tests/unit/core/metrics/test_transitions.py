@@ -144,16 +144,8 @@ A_WRITE_COUNTS_EACH_CHANGE_ONCE_ROWS: list[tuple[Status, Status, Transition]] = 
         NO_CHANGE,
     ),
     # On SageMaker another training job follows.
-    (
-        training_job_status(1),
-        training_job_status(2, "SpotInterrupted"),
-        Transition(restart_reason="SpotInterrupted"),
-    ),
-    (
-        training_job_status(2, "SpotInterrupted"),
-        training_job_status(2, "SpotInterrupted", phase="Running"),
-        NO_CHANGE,
-    ),
+    (training_job_status(1), training_job_status(2, "SpotInterrupted"), Transition(restart_reason="SpotInterrupted")),
+    (training_job_status(2, "SpotInterrupted"), training_job_status(2, "SpotInterrupted", phase="Running"), NO_CHANGE),
     (training_job_status(1), training_job_status(2, "Suspended"), NO_CHANGE),
     (
         training_job_status(2, "Suspended"),

@@ -26,12 +26,12 @@ from unit.core.builders import (
     node,
     rank,
     running_node,
+    with_spec,
 )
 
 
 def job_with_total(total: int | None) -> Job:
-    current = job(nodes=1, procs=2)
-    return current.model_copy(update={"spec": current.spec.model_copy(update={"total_steps": total})})
+    return with_spec(job(nodes=1, procs=2), total_steps=total)
 
 
 def rank_at(number: int, step: int, seconds: float = 10, **report_fields: object) -> RankFacts:

@@ -8,12 +8,7 @@ from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
 from muster.api.status.status import Condition, Status
 from muster.api.timestamps import format_timestamp
-from muster.core.facts import (
-    JobFacts,
-    NodeFacts,
-    ProcessFacts,
-    ProcessState,
-)
+from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.problem import Problem
 from muster.core.status.ended_status import build_ended_status
 from muster.core.status.events import list_new_events
@@ -31,6 +26,7 @@ from unit.core.builders import (
     rank,
     ready_node,
     running_node,
+    with_spec,
 )
 
 IMAGE_PROBLEM = Problem("ImageNotFound", "image nope:1 doesn't exist: correct spec.image")
@@ -247,7 +243,7 @@ def test_a_change_of_an_ended_job_changes_only_accepted(exit_code: int) -> None:
     end_status = compute_status(with_generation(3, job(1, 1)), Status(), current, START + 10)
     invalid = InvalidResource((FieldProblem("spec.x", "no"),))
     changed = with_generation(4, job(1, 1))
-    suspended = changed.model_copy(update={"spec": changed.spec.model_copy(update={"suspend": True})})
+    suspended = with_spec(changed, suspend=True)
 
     assert compute_status(with_generation(3, job(1, 1)), end_status, current, START + 20) == end_status
     for status in (

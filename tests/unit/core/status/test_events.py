@@ -9,12 +9,7 @@ import pytest
 from muster.api.field_problems import FieldProblem, InvalidResource
 from muster.api.spec.job import Job
 from muster.api.status.status import Status
-from muster.core.facts import (
-    JobFacts,
-    NodeFacts,
-    ProcessFacts,
-    ProcessState,
-)
+from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState
 from muster.core.problem import Problem
 from muster.core.status.events import JobEvent, list_new_events, list_past_events
 from muster.core.status.significant_change import is_significant_change
@@ -34,6 +29,7 @@ from unit.core.builders import (
     running_node,
     stopped_node,
     stopped_rank,
+    with_spec,
 )
 
 NO_ROOM = Problem("Unschedulable", "none of 5 nodes has room")
@@ -41,8 +37,7 @@ IMAGE_PROBLEM = Problem("ImageNotFound", "image nope:1 doesn't exist")
 
 
 def a_job(*, suspend: bool = False) -> Job:
-    plain = job(1, 1)
-    return plain.model_copy(update={"spec": plain.spec.model_copy(update={"suspend": suspend})})
+    return with_spec(job(1, 1), suspend=suspend)
 
 
 def waiting_node(problem: Problem) -> NodeFacts:
@@ -213,11 +208,7 @@ def starting_at(*nodes: NodeFacts) -> Status:
             False,
         ),
         (starting_at(missing_node(0), ready_node(1)), starting_at(ready_node(0), ready_node(1)), True),
-        (
-            starting_at(node(0), node(1)),
-            starting_at(ready_node(0), node(1)),
-            False,
-        ),
+        (starting_at(node(0), node(1)), starting_at(ready_node(0), node(1)), False),
         (starting_at(missing_node(0), ready_node(1)), starting_at(running_node(0, rank(0)), ready_node(1)), True),
     ],
 )

@@ -26,6 +26,7 @@ from unit.core.builders import (
     node,
     rank,
     rank_without_peer,
+    ranks_by_state,
     ready_node,
     running_node,
     stopped_node,
@@ -41,11 +42,6 @@ def launcher_not_found(seconds: float) -> LauncherFacts:
 
 IMPORT_ERROR = "ModuleNotFoundError: No module named 'nope'"
 CONNECTION_REFUSED = "ConnectionRefusedError: [Errno 111] Connection refused"
-
-
-def ranks_by_state(status: Status) -> dict[str, str]:
-    assert status.ranks is not None
-    return {entry.state: entry.ranks for entry in status.ranks.by_state}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,13 +20,7 @@ from muster.cli.board.goodput_lines import format_goodput
 from muster.core.decide import decide
 from muster.core.devices import Devices
 from muster.core.fact_completion import complete_facts
-from muster.core.facts import (
-    JobFacts,
-    NodeFacts,
-    ProcessFacts,
-    ProcessState,
-    RankFacts,
-)
+from muster.core.facts import JobFacts, NodeFacts, ProcessFacts, ProcessState, RankFacts
 from muster.core.judge import judge
 from muster.core.problem import Problem
 from muster.core.status.significant_change import is_significant_change
@@ -45,14 +39,14 @@ from unit.core.builders import (
     missing_node,
     node,
     rank,
+    with_spec,
 )
 
 POLICY = FailurePolicy(max_restarts=30)
 
 
 def restarting_job() -> Job:
-    original_job = job(1, 2)
-    return original_job.model_copy(update={"spec": original_job.spec.model_copy(update={"failure_policy": POLICY})})
+    return with_spec(job(1, 2), failure_policy=POLICY)
 
 
 def next_status(current: Job, previous: Status, observed: JobFacts, now: float) -> Status:
@@ -249,9 +243,7 @@ def test_an_attempt_without_steps(*, can_count: bool, fails: bool, expected: dic
 def test_the_time_until_hanging_ranks_are_stopped_counts_as_hang() -> None:
     policy = FailurePolicy(max_restarts=3, hang_timeout_seconds=60)
     simulated = SimulatedJob(job(1, 2))
-    simulated.job = simulated.job.model_copy(
-        update={"spec": simulated.job.spec.model_copy(update={"failure_policy": policy})}
-    )
+    simulated.job = with_spec(simulated.job, failure_policy=policy)
     simulated.report_ready(0)
     ranks = tuple(replace(entry, last_step_at=START + 10) for entry in two_ranks(0, 1, 10, 10))
     simulated.report_running(11, *ranks)
@@ -279,7 +271,7 @@ def test_suspended_time_does_not_count() -> None:
     ranks = two_ranks(0, 1, 10, 10, 0)
     simulated.report_running(10, *ranks)
     original_job = simulated.job
-    simulated.job = original_job.model_copy(update={"spec": original_job.spec.model_copy(update={"suspend": True})})
+    simulated.job = with_spec(original_job, suspend=True)
     simulated.report_running(11, *ranks)
     status = simulated.observe(500, missing_node(0))
     simulated.process = ProcessFacts(ProcessState.MISSING, replacement=0)
@@ -323,8 +315,7 @@ def test_waiting_for_a_node_counts_the_devices_that_the_job_already_has() -> Non
 
 
 def test_spares_lose_device_time_but_no_time_of_the_job() -> None:
-    original_job = job(1, 1)
-    a_job = original_job.model_copy(update={"spec": original_job.spec.model_copy(update={"spares": 1})})
+    a_job = with_spec(job(1, 1), spares=1)
     gpus = ProcessFacts(ProcessState.RUNNING, started_at=T0, devices=Devices("nvidia.com/gpu", 8))
     unplaced = ProcessFacts(ProcessState.WAITING, problem=Problem("Unschedulable", "no room"))
     status = Status()
@@ -346,9 +337,7 @@ def test_spares_lose_device_time_but_no_time_of_the_job() -> None:
 def test_the_example_in_the_docs_is_correct() -> None:
     gpus = ProcessFacts(ProcessState.RUNNING, started_at=T0, devices=Devices("nvidia.com/gpu", 8))
     original_job = restarting_job()
-    two_node_job = original_job.model_copy(
-        update={"spec": original_job.spec.model_copy(update={"nodes": 2, "procs_per_node": 1})}
-    )
+    two_node_job = with_spec(original_job, nodes=2, procs_per_node=1)
     first, second = two_ranks(45, 70, 3670, 3600, 0)
     second_attempt = two_ranks(3675, 3678, 7378, 7200, 3500)
     waiting = replace(gpus, state=ProcessState.WAITING)
@@ -500,7 +489,7 @@ def test_the_sums_follow_their_rules_for_any_facts_and_clocks(
     original_job = restarting_job() if restarts else job(1, 2)
     status = Status()
     for at, observed, suspend in moments:
-        current = original_job.model_copy(update={"spec": original_job.spec.model_copy(update={"suspend": suspend})})
+        current = with_spec(original_job, suspend=suspend)
         after = next_status(current, status, JobFacts(T0, (observed,), 5.0), START + at)
         check_growth(status.goodput, after.goodput)
         status = read_status({"status": serialise_status(after)})

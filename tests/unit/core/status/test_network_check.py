@@ -20,7 +20,7 @@ from muster.core.status.network import (
 )
 from muster_worker.contract.network import NetworkFigures
 from muster_worker.contract.schema import AgentPhase
-from unit.core.builders import START, compute_status, facts, job, missing_node, rank, running_node
+from unit.core.builders import START, compute_status, facts, job, missing_node, rank, running_node, with_spec
 
 FAST_FIGURES = NetworkFigures(9400.0, 9300.0, 40.0)
 
@@ -117,7 +117,7 @@ def test_a_slow_node_causes_one_event_and_does_not_stop_the_job() -> None:
     slow = facts(measured_node(0), measured_node(1), measured_node(2, NetworkFigures(90.0, 95.0, 2100.0)))
     a_job = job(3, 1)
     network = a_job.spec.network.model_copy(update={"check": True})
-    a_job = a_job.model_copy(update={"spec": a_job.spec.model_copy(update={"network": network})})
+    a_job = with_spec(a_job, network=network)
     before = compute_status(a_job, Status(), facts(*(measured_node(number, None) for number in range(3))), START)
     status = compute_status(a_job, before, slow, START + 5)
     assert (status.phase, status.message) == ("Running", "3 of 3 ranks run; step 1; slow network: digits-2")

@@ -10,7 +10,7 @@ from muster.api.status.status import Status
 from muster.core.facts import NodeFacts, ProcessFacts, ProcessState
 from muster.core.failure.problems import SCHEDULING_GATED, UNSCHEDULABLE
 from muster.core.problem import Problem
-from unit.core.builders import T0, compute_status, facts, job, missing_node, node
+from unit.core.builders import T0, compute_status, facts, job, missing_node, node, with_spec
 
 
 def waiting_node(number: int, reason: str | None = None, scheduled_at: float | None = None) -> NodeFacts:
@@ -20,8 +20,7 @@ def waiting_node(number: int, reason: str | None = None, scheduled_at: float | N
 
 
 def queued_job(**queue: str) -> Job:
-    plain = job()
-    return plain.model_copy(update={"spec": plain.spec.model_copy(update={"queue": Queue.model_validate(queue)})})
+    return with_spec(job(), queue=Queue.model_validate(queue))
 
 
 @pytest.mark.parametrize(

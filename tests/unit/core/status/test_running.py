@@ -25,6 +25,7 @@ from unit.core.builders import (
     ready_node,
     running_node,
     starting_rank,
+    with_spec,
 )
 
 
@@ -269,10 +270,7 @@ def test_metrics_are_the_latest_values_of_all_nodes() -> None:
 
 
 def test_metrics_of_the_spec_come_first_and_omitted_metrics_are_counted() -> None:
-    a_job = job(1, 1)
-    a_job = a_job.model_copy(
-        update={"spec": a_job.spec.model_copy(update={"metrics": (Metric(name="zeta", regex="z=(.*)"),)})}
-    )
+    a_job = with_spec(job(1, 1), metrics=(Metric(name="zeta", regex="z=(.*)"),))
     values = [("zeta", 1.0, 0, 9.0), *((f"m{number:02}", 0.5, 0, 9.0) for number in range(70))]
     current = facts(node(0, agent(0, AgentPhase.RUNNING, (rank(0),), metrics=values)))
 

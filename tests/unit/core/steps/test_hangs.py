@@ -10,9 +10,10 @@ from muster.core.facts import StopRequest
 from muster.core.failure_timeouts import STALL_SECONDS
 from muster.core.status.conditions import NO_RECENT_STEP, NO_STEP_SECONDS
 from muster_worker.contract.collectives import GroupCollective
-from unit.core.builders import T0, job
-from unit.core.simulated import SimulatedNode, SimulatedRank, World
+from unit.core.builders import T0
+from unit.core.simulated import SimulatedRank, World
 from unit.core.test_any_operator import run_rounds, run_to_the_end, with_suspend
+from unit.core.test_restarts import start_world
 
 TIMEOUT = 60
 HANG_POLICY = FailurePolicy(max_restarts=2, hang_timeout_seconds=TIMEOUT)
@@ -20,10 +21,7 @@ HANG_POLICY = FailurePolicy(max_restarts=2, hang_timeout_seconds=TIMEOUT)
 
 def start_training(policy: FailurePolicy | None, nodes: int = 2) -> World:
     """Return a world whose ranks have completed some steps."""
-    original_job = job(nodes, 2)
-    spec = original_job.spec.model_copy(update={"failure_policy": policy})
-    world = World(original_job.model_copy(update={"spec": spec}), [SimulatedNode(number, 2) for number in range(nodes)])
-    run_rounds(world, 5)
+    world = start_world(policy, nodes)
     train_for(world, 20)
     assert (world.status.phase, stalled_condition(world).status) == ("Running", "False")
     return world

@@ -11,11 +11,7 @@ from unit.core.training_job.training_world import job
 
 @pytest.mark.parametrize(
     ("nodes", "names"),
-    [
-        (1, ["algo-1"]),
-        (3, ["algo-1", "algo-2", "algo-3"]),
-        (11, ["algo-1", "algo-10", "algo-11", "algo-2", "algo-3"]),
-    ],
+    [(1, ["algo-1"]), (3, ["algo-1", "algo-2", "algo-3"]), (11, ["algo-1", "algo-10", "algo-11", "algo-2", "algo-3"])],
 )
 def test_hosts_are_sorted_as_text(nodes: int, names: list[str]) -> None:
     assert list(list_host_names(nodes))[:5] == names

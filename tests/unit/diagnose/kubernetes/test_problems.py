@@ -69,10 +69,7 @@ def test_why_an_image_does_not_come(message: str, reason: str, words: str) -> No
                 "nvidia.com/gpu, 2 are cordoned"
             ),
         ),
-        (
-            "0/1 nodes are available: 1 Too many pods.",
-            "the only node has no room: 1 can't run another pod",
-        ),
+        ("0/1 nodes are available: 1 Too many pods.", "the only node has no room: 1 can't run another pod"),
         (
             "0/3 nodes are available: 3 node(s) had volume node affinity conflict.",
             "none of 3 nodes fits: 3 can't reach its volume",

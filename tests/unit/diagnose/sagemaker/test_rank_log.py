@@ -47,12 +47,7 @@ def over(agent: AgentFacts) -> AgentFacts:
 @pytest.mark.parametrize("kind", ["reporting", "silent"])
 @pytest.mark.parametrize(
     ("how", "exit_code", "number", "words"),
-    [
-        ("kill", None, 9, ""),
-        ("exit", 3, None, ""),
-        ("abort", 5, None, ""),
-        ("raise", 1, None, "ValueError: boom"),
-    ],
+    [("kill", None, 9, ""), ("exit", 3, None, ""), ("abort", 5, None, ""), ("raise", 1, None, "ValueError: boom")],
 )
 def test_mpirun_s_first_failure(kind: str, how: str, exit_code: int | None, number: int | None, words: str) -> None:
     facts = facts_of(read(f"openmpi4-{how}-{kind}.log"))
@@ -156,12 +151,7 @@ def test_of_one_start_an_end_is_an_end_and_a_new_start_begins_anew() -> None:
 def test_a_line_that_was_cut_in_two_is_put_together() -> None:
     text = line(0, 9, step=40)
     log = RankLog(RANK_GROUP)
-    log.feed(
-        [
-            LogLine("job/algo-1-1", BEGAN + 9, text[:50]),
-            LogLine("job/algo-2-1", BEGAN + 9, "other"),
-        ]
-    )
+    log.feed([LogLine("job/algo-1-1", BEGAN + 9, text[:50]), LogLine("job/algo-2-1", BEGAN + 9, "other")])
     assert ranks(log) == {}
     log.feed([LogLine("job/algo-1-1", BEGAN + 9, text[50:])])
     assert ranks(log) == {0: (RankState.RUNNING, 40)}

@@ -64,11 +64,7 @@ def test_only_refusals_make_a_row_of_refusals_longer() -> None:
     assert after("denied", "denied", "full") == 0.0
 
 
-_ERRORS = {
-    "denied": errors.NoCredentials("none"),
-    "slow": errors.Throttled("slow"),
-    "full": errors.NoCapacity("full"),
-}
+_ERRORS = {"denied": errors.NoCredentials("none"), "slow": errors.Throttled("slow"), "full": errors.NoCapacity("full")}
 
 
 def described(**changes: object) -> TrainingJobDescription:
