@@ -13,6 +13,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 _START_SECONDS = 300.0
 """A limit that only a broken server reaches: it imports everything first."""
+
+_LOCK = threading.Lock()
 
 File = int | IO[Any] | None
 
@@ -80,7 +83,9 @@ class ForkedProcess(subprocess.Popen[bytes]):
             "new_session": start_new_session,
         }
         streams = [own if given == -1 else given for own, given in enumerate((p2cread, c2pwrite, errwrite))]
-        self.pid = _fork(_server(self._agent), request, streams)
+        # Threads share the servers: each must get the process that it asked for.
+        with _LOCK:
+            self.pid = _fork(_server(self._agent), request, streams)
         self._child_created = True
         # What Popen does after a fork: close the child's ends of the pipes.
         self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)  # type: ignore[attr-defined]

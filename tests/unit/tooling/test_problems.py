@@ -91,8 +91,9 @@ def flaky(name: str) -> Problem:
     ],
 )
 def test_a_flaky_test_fails_a_run_as_any_failure_does(
-    problems: list[Problem], code: int, said: str, capsys: pytest.CaptureFixture[str]
+    problems: list[Problem], code: int, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv(PROBLEMS_FILE, raising=False)  # the list of the run of which this test is a part
     assert close("make test", problems) == code
     assert capsys.readouterr().out.splitlines()[-1] == said
 
