@@ -1,5 +1,6 @@
 """Waits for components to serve, and checks that they run."""
 
+import os
 import ssl
 import subprocess
 import threading
@@ -10,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cluster import interruption
-from cluster.components import Component
+from cluster.components import MARK, Component
 from cluster.say import CannotGoOn
 
 # On an idle machine all components serve within seconds; two busy cores need more time.
@@ -48,7 +49,9 @@ def serves(url: str, authority: Path | None = None) -> Callable[[], bool]:
 def wait_for(kubectl: Sequence[str], condition: str, objects: Sequence[str], component: Component) -> None:
     """Let kubectl wait until the objects have the condition. The error names `component` if they don't."""
     command = [*kubectl, "wait", f"--for={condition}", f"--timeout={PATIENCE_SECONDS:.0f}s", *objects]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    # Ctrl-C can come between its start and the call that would end it. With the mark, `down` ends it, too.
+    environment = {**os.environ, MARK: "kubectl"}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         component.check()
         raise CannotGoOn(
