@@ -24,8 +24,7 @@ attempt, folder = os.environ["MUSTER_ATTEMPT"], pathlib.Path(os.environ["SM_OUTP
 
 def barrier(step):
     (folder / f"{attempt}-{step}-{rank}").touch()
-    while len(list(folder.glob(f"{attempt}-{step}-*"))) < 4:
-        time.sleep(0.01)
+    while len(list(folder.glob(f"{attempt}-{step}-*"))) < 4: time.sleep(0.01)
 
 for step in range(1, 8):
     if (rank, step, attempt) == (3, 4, "1"):
@@ -105,10 +104,10 @@ def check_restart(ended: Started) -> None:
     assert (code, status["phase"], status["attempt"]) == (0, "Succeeded", 2)
     (record,) = status["restarts"]["history"]
     assert (record["reason"], record["rank"], record["node"], record["step"]) == ("Hung", 3, 1, 3)
-    assert "and was stopped by a signal; 3 others were at train.py:10 in barrier" in record["message"]
+    assert "and was stopped by a signal; 3 others were at train.py:9 in barrier" in record["message"]
     # The stacks are in the log before muster stops the ranks.
     output = "".join(path.read_text() for path in (ended.folder / "logs").rglob("*") if path.is_file())
-    assert re.search(r"\[muster\] rank 0 \| +File .*train.py.*, line 10 in barrier", output), output
+    assert re.search(r"\[muster\] rank 0 \| +File .*train.py.*, line 9 in barrier", output), output
     assert "[muster] rank 3 | no stack: the process does not answer" in output
 
 

@@ -34,6 +34,10 @@ MAX_LINE_CHARS = 512
 MAX_ACTIVITY_CHARS = 120
 """Maximum length of a rank's activity, which is part of one sentence in the job's status."""
 
+STOPPED_BY_SIGNAL = "stopped by a signal"
+STOPPED_BY_DEBUGGER = "stopped by a debugger"
+"""The activity of a rank whose process the kernel does not run: states T and t of proc(5)."""
+
 MAX_METRICS = 256
 """Maximum number of metrics of a node: 40 from `spec.metrics`, the others from `muster_worker.report`."""
 

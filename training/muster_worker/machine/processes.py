@@ -8,6 +8,7 @@ import signal
 import subprocess
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from muster_worker.contract.schema import STOPPED_BY_DEBUGGER, STOPPED_BY_SIGNAL
 from muster_worker.fork_server.spares import NAME as SPARE_NAME
 
 # linux/prctl.h
@@ -17,7 +18,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 # proc(5), /proc/pid/stat: indexes of the fields after the command's name
 _STATE, _PARENT, _THREADS = 0, 1, 17
 
-_STOPPED_STATES = {b"T": "stopped by a signal", b"t": "stopped by a debugger", b"D": "uninterruptible sleep"}
+_STOPPED_STATES = {b"T": STOPPED_BY_SIGNAL, b"t": STOPPED_BY_DEBUGGER, b"D": "uninterruptible sleep"}
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PAGE = os.sysconf("SC_PAGE_SIZE")

@@ -20,7 +20,7 @@ from muster.core.failure_timeouts import get_hang_timeout
 from muster.core.steps.blocked_collective import BlockedCollective, find_blocked_collective
 from muster.core.world import find_node_of_rank
 from muster_worker.contract.collectives import GroupCollective
-from muster_worker.contract.schema import AgentPhase, RankState
+from muster_worker.contract.schema import STOPPED_BY_DEBUGGER, STOPPED_BY_SIGNAL, AgentPhase, RankState
 
 HUNG = "Hung"
 """The reason of the condition Stalled, of a failure, and of each rank that hangs."""
@@ -153,13 +153,22 @@ def _find_blocked_collective(ranks: list[HungRank]) -> BlockedCollective | None:
 
 
 def _sort_by_suspicion(ranks: list[HungRank], blocked_collective: BlockedCollective | None) -> tuple[HungRank, ...]:
-    """Sort by suspicion: first the ranks that others wait for in a collective, then the ranks with rare activities."""
+    """Sort by suspicion: those that others wait for in a collective, then stopped processes, then rare activities.
+
+    A rank that waits in a loop may have been seen in another of its lines than the others.
+    """
     missing = frozenset(() if blocked_collective is None else blocked_collective.missing_ranks)
     activities = Counter(rank.activity for rank in ranks)
     return tuple(
         sorted(
             ranks,
-            key=lambda rank: (rank.rank not in missing, activities[rank.activity], rank.step or 0, rank.rank),
+            key=lambda rank: (
+                rank.rank not in missing,
+                rank.activity not in {STOPPED_BY_SIGNAL, STOPPED_BY_DEBUGGER},
+                activities[rank.activity],
+                rank.step or 0,
+                rank.rank,
+            ),
         )
     )
 

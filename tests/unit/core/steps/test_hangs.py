@@ -65,6 +65,18 @@ def test_a_job_that_completes_steps_does_not_hang() -> None:
     assert (world.status.phase, world.status.attempt, world.status.hang) == ("Running", 1, None)
 
 
+@pytest.mark.parametrize("stopped", ["stopped by a signal", "stopped by a debugger"])
+def test_a_stopped_process_is_the_root_cause_and_not_a_rank_that_was_seen_in_another_line(stopped: str) -> None:
+    world = start_training(HANG_POLICY)
+    seen = ["train.py:10 in barrier", "train.py:9 in barrier", "train.py:10 in barrier", stopped]
+    for rank, activity in zip(all_ranks(world), seen, strict=True):
+        rank.activity = activity
+    hang_for(world, TIMEOUT + 4)
+    assert world.status.restarts is not None
+    (record,) = world.status.restarts.history
+    assert (record.rank, f"and was {stopped}; " in record.message) == (3, True)
+
+
 def test_a_hang_restarts_the_ranks_in_their_pods() -> None:
     world = start_training(HANG_POLICY)
     all_ranks(world)[2].activity = "stopped by a signal"
