@@ -5,11 +5,23 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 
 from cluster.terminal import Terminal
 from support.muster_process import run_muster
 
 COMMAND = (sys.executable, "-P", "-m", "muster.cli.main")
+
+
+class BegunCommand(subprocess.Popen[str]):
+    """A command that runs beside the test, and does not outlive a test that fails."""
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.kill()
+        super().__exit__(error_type, error, traceback)
 
 
 @dataclass(frozen=True)
@@ -25,9 +37,9 @@ class Muster:
         ended = run_muster(*words, env=self._environment)
         return subprocess.CompletedProcess(words, ended.exit_code, ended.output, ended.messages)
 
-    def begin(self, *arguments: str) -> "subprocess.Popen[str]":
+    def begin(self, *arguments: str) -> BegunCommand:
         """Start a command that continues."""
-        return subprocess.Popen(
+        return BegunCommand(
             [*COMMAND, *self._words(arguments)],
             env=self._environment,
             stdout=subprocess.PIPE,

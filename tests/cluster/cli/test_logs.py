@@ -4,7 +4,13 @@ from cluster.cli.told_jobs import COMPLETE, NAME, RUNNING, SUSPENDED, ToldJobs
 from cluster.muster_command import Muster
 
 NODE_0 = "echo '[rank 0] loss=1'; echo '[rank 1] loss=2'; echo '[torchrun] hello'"
-NODE_1 = "echo '[rank 2] loss=3'; while [ ! -e /tmp/go ]; do sleep 0.1; done; echo '[rank 3] last'"
+NODE_1 = """
+echo '[rank 2] loss=3'
+while [ ! -e /tmp/go ]; do sleep 0.1; done
+# The container's end would kill the touch that kubectl waits for.
+while grep --quiet --no-messages --line-regexp touch /proc/[0-9]*/comm; do sleep 0.1; done
+echo '[rank 3] last'
+"""
 
 
 def test_lines_by_rank(muster: Muster, told: ToldJobs) -> None:
