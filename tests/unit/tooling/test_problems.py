@@ -86,11 +86,13 @@ def flaky(name: str) -> Problem:
     ("problems", "code", "said"),
     [
         ([], 0, "make test: all is well"),
-        ([flaky("a"), flaky("b")], 1, "make test: failed: 0 FAILED, 2 FLAKY"),
+        ([flaky("a"), flaky("b")], 0, "make test: passed: 0 FAILED, 2 FLAKY"),
+        ([flaky("a"), flaky("b"), flaky("c")], 1, "make test: failed: 0 FAILED, 3 FLAKY; 3 flaky tests fail a run"),
+        ([flaky("t.py::a"), flaky("t.py::b"), flaky("t.py::c")], 0, "make test: passed: 0 FAILED, 1 FLAKY"),
         ([Problem("a", ("broken",))], 1, "make test: failed: 1 FAILED, 0 FLAKY"),
     ],
 )
-def test_a_flaky_test_fails_a_run_as_any_failure_does(
+def test_three_flaky_tests_or_one_failure_fail_a_run(
     problems: list[Problem], code: int, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(PROBLEMS_FILE, raising=False)  # the list of the run of which this test is a part
@@ -107,7 +109,7 @@ def test_lists_of_several_commands_come_together_in_a_file(tmp_path: Path, monke
     assert file.read_text().splitlines() == [
         "FLAKY  tests/a.py::test_b",
         "    late",
-        "make test-cluster: failed: 0 FAILED, 1 FLAKY",
+        "make test-cluster: passed: 0 FAILED, 1 FLAKY",
         "FAILED tests/c.py::test_d",
         "    AssertionError",
         "    assert 1 == 2",
