@@ -15,18 +15,9 @@ from muster.collector.trust.certificate import ServingCertificate
 from muster.controller.trust.trust import TrustManager, TrustSettings
 from muster.objects.kubernetes.kinds import SECRETS
 from muster_worker.contract.schema import TOKEN_AUDIENCE
+from support.clock import Clock
 
 SECRET = "muster-collector"
-
-
-class Clock:
-    """Unix seconds, which the test advances."""
-
-    def __init__(self) -> None:
-        self.now = time.time()
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Replica:

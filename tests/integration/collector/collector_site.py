@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import io
 import ssl
-import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -20,6 +19,7 @@ from muster.collector.trust.tokens import LocalTokenIssuer, PodClaim, TokenVerif
 from muster.core.reports.check import JobShape
 from muster_worker.contract import wire
 from muster_worker.contract.schema import TOKEN_AUDIENCE, AgentPhase, RankReport, RankState, Report
+from support.clock import Clock
 
 ISSUER = "https://muster.test"
 JOB = "5f7f0c1e-job"
@@ -32,16 +32,6 @@ class Pods(dict[str, PodIdentity]):
 
     def find(self, pod_uid: str) -> PodIdentity | None:
         return self.get(pod_uid)
-
-
-class Clock:
-    """Unix seconds, which the test advances."""
-
-    def __init__(self) -> None:
-        self.now = time.time()
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @dataclass

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import contextlib
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from muster.collector.trust.certificate import ServingCertificate
 from muster.collector.trust.tokens import LocalTokenIssuer
 from muster.controller.trust.trust import TrustError, TrustManager, TrustSettings
 from muster_worker.contract.schema import TOKEN_AUDIENCE
+from support.clock import Clock
 
 NAME = "https://issuer.test"
 ISSUER = LocalTokenIssuer(NAME, TOKEN_AUDIENCE)
@@ -65,16 +65,6 @@ async def _discovery(_: web.Request) -> web.Response:
 
 async def _keys(_: web.Request) -> web.Response:
     return web.Response(text=ISSUER.make_jwks())
-
-
-class Clock:
-    """Unix seconds, which the test advances."""
-
-    def __init__(self) -> None:
-        self.now = time.time()
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @contextlib.asynccontextmanager

@@ -10,6 +10,7 @@ from multiprocessing.connection import Connection
 
 from muster.controller.leader.elector import STUCK_SECONDS, MainProcess, is_stopped
 from muster.controller.leader.messages import Heartbeat, LeaseState, decode_lease_state, encode_message
+from support.clock import Clock
 
 
 @contextmanager
@@ -19,15 +20,8 @@ def pipe() -> Iterator[tuple[Connection, Connection]]:
         yield ours, theirs
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 async def test_it_is_fit_while_it_shows_that_its_loop_goes_on() -> None:
-    clock = Clock()
+    clock = Clock(100.0)
     with pipe() as (ours, theirs):
         main = MainProcess(theirs, os.getpid(), clock)
         assert main.get_readiness_failures() == ("the operator is still starting",)
@@ -48,7 +42,7 @@ async def test_it_is_fit_while_it_shows_that_its_loop_goes_on() -> None:
 
 async def test_it_gets_each_change_of_the_lease_once() -> None:
     with pipe() as (ours, theirs):
-        main = MainProcess(theirs, os.getpid(), Clock())
+        main = MainProcess(theirs, os.getpid(), Clock(100.0))
         for _ in range(2):
             main.send_state(float("-inf"), "another")
         main._leader_term = 7
@@ -61,7 +55,7 @@ async def test_it_gets_each_change_of_the_lease_once() -> None:
 
 async def test_it_has_ended_when_its_end_of_the_connection_is_closed() -> None:
     with pipe() as (ours, theirs):
-        main = MainProcess(theirs, os.getpid(), Clock())
+        main = MainProcess(theirs, os.getpid(), Clock(100.0))
         ours.close()
         await main.has_ended.wait()
 

@@ -11,6 +11,7 @@ from muster_worker.agent.fence import COLLECTOR_SILENT_SECONDS
 from muster_worker.agent.peer_pings import FIRST_PING_INTERVAL_SECONDS, PING_INTERVAL_SECONDS, PeerPings
 from muster_worker.contract.ping import NONCE_BYTES, PING_BYTES, Ping, PingKind, decode, encode
 from muster_worker.contract.schema import Command, CommandKind, Peer
+from support.clock import Clock
 
 KEYS = {1: "11" * 32, 2: "22" * 32}
 NONCE = b"n" * NONCE_BYTES
@@ -37,16 +38,6 @@ def ask(own: socket.socket, port: int, attempt: int, nonce: bytes = NONCE) -> Pi
     """Ask node 0 about an attempt; None without an answer."""
     own.sendto(encode(Ping(PingKind.PING, 1, 0, nonce), bytes.fromhex(KEYS[attempt])), ("127.0.0.1", port))
     return decode(own.recv(PING_BYTES + 1), bytes.fromhex(KEYS[attempt]))
-
-
-class Clock:
-    """Monotonic seconds, which the test advances."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def started(stop: Callable[[str], None] = never, clock: Callable[[], float] = time.monotonic) -> tuple[PeerPings, int]:
@@ -94,7 +85,7 @@ def test_strangers_get_no_answer(asker: socket.socket) -> None:
 
 def test_a_node_asks_its_peer_until_it_answers(asker: socket.socket) -> None:
     asker.bind(("127.0.0.1", 0))
-    clock = Clock()
+    clock = Clock(100.0)
     pings, port = started(clock=clock)
     pings.begin_attempt(command(CommandKind.START, 1, port, asker.getsockname()[1]))
     asked = []
@@ -113,7 +104,7 @@ def test_a_node_stops_if_its_peer_says_that_the_attempt_is_over(asker: socket.so
         reasons.append(reason)
         stopped.set()
 
-    clock = Clock()
+    clock = Clock(100.0)
     pings, port = started(stop, clock)
     pings.begin_attempt(command(CommandKind.START, 1, port, asker.getsockname()[1]))
     pass_time(asker, clock, port, PING_INTERVAL_SECONDS)

@@ -1,7 +1,6 @@
 """The pods of a job: what the backend does when they can't be created, disappear, or are too many."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,22 +17,13 @@ from muster.core.problem import Problem
 from muster.core.reports.job_shape import make_job_shape
 from muster.objects.kubernetes.errors import NO_RESPONSE, ApiError
 from muster_worker.contract.schema import Command, CommandKind
+from support.clock import Clock
 from unit.backends.kubernetes.test_lost_children import SERVICE, Objects, serve
-from unit.backends.kubernetes.test_slices import make_backend
+from unit.backends.kubernetes.test_slices import get_time, make_backend
 from unit.render.kubernetes.cluster_jobs import UID, cluster_job
 
 WAITING, MISSING = ProcessState.WAITING, ProcessState.MISSING
 FIRST_PODS = (CreateNode(0, 0), CreateNode(1, 0))
-
-
-@dataclass
-class Clock:
-    """Unix seconds, which the test advances."""
-
-    now: float = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def make_job(generation: int = 1, **spec: JSON) -> Job:
@@ -54,7 +44,7 @@ async def observe_nodes(backend: KubernetesBackend, job: Job = JOB) -> tuple[Nod
 
 
 async def test_a_pod_whose_name_is_taken_is_created_after_the_backoff(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(get_time())
     async with serve(tmp_path, clock) as (objects, backend):
         objects.stored["pods/vit-0-0"] = {"metadata": {"name": "vit-0-0", "uid": "a stranger's"}}
         await backend.apply(JOB, FIRST_PODS)
@@ -128,7 +118,7 @@ async def test_agents_are_told_of_a_new_authority(tmp_path: Path) -> None:
 
 
 async def test_a_pod_that_came_and_went_unseen_is_missed(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(get_time())
     async with serve(tmp_path, clock) as (objects, backend):
         await backend.apply(JOB, FIRST_PODS)
         del objects.stored["pods/vit-0-0"]
@@ -161,7 +151,7 @@ async def test_another_operator_finds_the_pods_and_that_they_are_of_an_earlier_s
 
 
 async def test_a_replaced_pod_has_heard_nothing(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(get_time())
     async with serve(tmp_path, clock) as (_, backend):
         backend.store.register_job(make_job_shape(JOB, "team"))
         await backend.apply(JOB, FIRST_PODS)
