@@ -158,13 +158,14 @@ def _sort_by_suspicion(ranks: list[HungRank], blocked_collective: BlockedCollect
     A rank that waits in a loop may have been seen in another of its lines than the others.
     """
     missing = frozenset(() if blocked_collective is None else blocked_collective.missing_ranks)
+    stopped = frozenset((STOPPED_BY_SIGNAL, STOPPED_BY_DEBUGGER))
     activities = Counter(rank.activity for rank in ranks)
     return tuple(
         sorted(
             ranks,
             key=lambda rank: (
                 rank.rank not in missing,
-                rank.activity not in {STOPPED_BY_SIGNAL, STOPPED_BY_DEBUGGER},
+                rank.activity not in stopped,
                 activities[rank.activity],
                 rank.step or 0,
                 rank.rank,
