@@ -64,9 +64,7 @@ def run(world: AgentWorld, mpi: Install, *command: str) -> list[Report]:
     world.launch(environment=mpi.add_to(os.environ))
     world.wait_ended(0)
     world.send(CommandKind.STOP, grace=2.0)
-    reports = [world.wait_ended(node) for node in range(NODES)]
-    world.leave()
-    return reports
+    return [world.wait_ended(node) for node in range(NODES)]
 
 
 def test_sum_over_three_nodes(world: AgentWorld, mpi: Install) -> None:
@@ -76,12 +74,12 @@ def test_sum_over_three_nodes(world: AgentWorld, mpi: Install) -> None:
     assert ends == [(rank, rank % PROCS, RankState.EXITED, 0, False) for rank in range(NODES * PROCS)]
     assert reports[0].launcher is not None
     assert (reports[0].launcher.name, reports[0].launcher.exit_code) == ("mpirun", 0)
+    assert world.leave() == 0
     for node in range(NODES):
         for rank in range(node * PROCS, (node + 1) * PROCS):
             variables = f"{rank} {rank % PROCS} {NODES * PROCS} {PROCS} =lo 127.0.0.1"
             assert f"[rank {rank}]  {sum_line(rank)} {variables}\n" in world.log(node)
     assert [report.phase for report in reports] == [AgentPhase.ENDED] * NODES
-    assert world.leave() == 0
 
 
 @pytest.mark.parametrize("name", ["openmpi4", "openmpi5", "mpich", pytest.param("impi", marks=pytest.mark.long)])
@@ -264,6 +262,7 @@ def test_ranks_in_any_language_of_an_mpirun_of_the_owners_own(world: AgentWorld,
     """MPICH's mpirun can't start ranks through another program."""
     said = 'echo " I AM $RANK $LOCAL_RANK $SM_CURRENT_HOST"; test $RANK != 3 || exit 4'
     reports = run(world, install_or_skip(name), *own_mpirun(install_or_skip(name), "/bin/sh", "-c", said))
+    world.leave()
     ends = {rank.rank: rank.exit_code for rank in all_ranks(reports)}
     assert ends[3] == 4
     assert " I AM 3 1 algo-2\n" in world.log(0)
@@ -293,6 +292,7 @@ def test_ranks_on_other_nodes_than_the_jobs_dont_begin(world: AgentWorld, name: 
 
 def test_an_mpirun_of_the_owners_own(world: AgentWorld, mpi: Install) -> None:
     reports = run(world, mpi, *own_mpirun(mpi, sys.executable, world.write_script(SUM)))
+    world.leave()
     ranks = all_ranks(reports)
     assert [(rank.rank, rank.exit_code, rank.reason) for rank in ranks] == [
         (rank, 0, None) for rank in range(NODES * PROCS)
@@ -326,6 +326,7 @@ def test_edited_code_runs_on_all_nodes(world: AgentWorld, mpi: Install) -> None:
     world.send(CommandKind.STOP, 2, grace=2.0)
     for node in range(NODES):
         world.wait(node, lambda report: report.attempt == 2 and report.phase == AgentPhase.ENDED)
+    world.leave()
     lines = [line for node in range(NODES) for line in world.log(node).splitlines() if "edited in" in line]
     assert len(lines) == NODES * PROCS
     assert all("/source/" in line for line in lines)
@@ -335,6 +336,7 @@ def test_processes_that_ranks_spawn_are_a_world_of_their_own(world: AgentWorld) 
     """As with mpi4py.futures. Other implementations' own spawning over several nodes ends in their own errors."""
     command = ("mpirun", "-np", str(NODES * PROCS), "--oversubscribe", sys.executable, world.write_script(SPAWN))
     reports = run(world, install_or_skip("openmpi4"), *command)
+    world.leave()
     assert [rank.exit_code for rank in all_ranks(reports)] == [0] * NODES * PROCS, world.log(0)
     assert [report.problem for report in reports] == [None] * NODES
     assert " SPAWNED 0 of 1\n" in world.log(0)
