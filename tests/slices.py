@@ -14,10 +14,30 @@ import pytest
 SLICE = "TESTS_SLICE"
 """The variable that names a slice. It has no muster prefix, because muster does not read it."""
 
-SECONDS: Mapping[str, float] = {}
+SECONDS: Mapping[str, float] = {
+    "tests/cluster/security/test_attacks.py": 386.0,
+    "tests/cluster/crashes/test_answers.py": 184.0,
+    "tests/cluster/queues/test_coscheduling.py": 182.0,
+    "tests/cluster/installed/test_uninstall.py": 165.0,
+    "tests/cluster/reasons/test_chaos.py": 155.0,
+    "tests/cluster/crashes/test_random_kills.py": 154.0,
+    "tests/integration/examples/test_examples_muster_run.py": 125.0,
+    "tests/integration/rank_truth/test_first_failure.py": 119.0,
+    "tests/integration/examples/test_examples_digits.py": 115.0,
+    "tests/cluster/installed/test_twenty_jobs.py": 114.0,
+    "tests/cluster/reasons/test_lost_node.py": 114.0,
+    "tests/integration/rank_side/test_busy_time.py": 110.0,
+    "tests/cluster/test_scale.py": 101.0,
+    "tests/integration/sagemaker_life/test_many_jobs.py": 86.0,
+    "tests/integration/run/test_chaos.py": 76.0,
+    "tests/integration/agent/test_agent_fence.py": 72.0,
+    "tests/integration/gpu/test_gpu.py": 63.0,
+    "tests/integration/run/test_run_hangs.py": 63.0,
+    "tests/integration/rank_side/test_rank_torch.py": 62.0,
+}
 """The seconds that files of long tests take, with one core for each worker. Add a file that takes a minute or more."""
 
-OTHER_SECONDS = 15.0
+OTHER_SECONDS = 10.0
 """For a file that has no time above."""
 
 
