@@ -40,7 +40,7 @@ def test_the_node_of_a_straggler_is_replaced(tmp_path: Path) -> None:
     ended = run(tmp_path, job, "-o", "json", env={"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"})
     status: dict[str, Any] = json.loads(ended.stdout)["status"]
 
-    assert (ended.wait(), status["phase"], status["attempt"]) == (0, "Succeeded", 2)
+    assert (ended.wait(), status["phase"], status["attempt"]) == (0, "Succeeded", 2), status["message"] + ended.stderr
     (record,) = status["restarts"]["history"]
     assert (record["reason"], record["rank"], record["node"], record["replacedPods"]) == ("Straggler", 1, 1, 1)
     assert "times the median" in record["message"]
