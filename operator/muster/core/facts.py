@@ -85,12 +85,19 @@ class RankFacts:
     phase_ended_at: float | None = None  # the end of the rank's last phase without steps
     first_step_at: float | None = None  # when the rank completed its first optimizer step
     trainer_status_at: float | None = None  # when rank 0 sent `report.trainer_status`
+    error_at: float | None = None  # when the rank raised `report.error`
     sequence: int = 0
 
     @property
     def has_exited(self) -> bool:
         """Whether the rank's process has exited, according to the report."""
         return self.report.state == RankState.EXITED
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the rank runs although its main thread is over, because nothing has caught its error."""
+        report = self.report
+        return report.state == RankState.RUNNING and report.error is not None and report.error.uncaught
 
     @property
     def has_succeeded(self) -> bool:

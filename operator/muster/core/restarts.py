@@ -10,7 +10,6 @@ from muster.api.spec.job import Job
 from muster.api.status.restarts import NO_RESTARTS, RestartRecord, Restarts
 from muster.api.status.status import Status
 from muster.api.timestamps import parse_untrusted_timestamp
-from muster.core.failure import rank_output
 from muster.core.failure.ends import NODE_LOST, NODE_STOPPED, STRAGGLER, End, EndKind
 from muster.core.failure.failure import Failure
 from muster.core.failure.problems import EVICTED, NODE_SHUTDOWN, POD_DELETED, PREEMPTED, REFUSED_BY_KUBELET
@@ -179,8 +178,7 @@ def _is_script_error(end: End) -> bool:
         return True
     if end.step:
         return False
-    line = rank_output.find_error_line(end.lines)
-    return end.exit_code == _USAGE_ERROR or any(error in line for error in _CODE_ERRORS)
+    return end.exit_code == _USAGE_ERROR or any(error in end.error_line for error in _CODE_ERRORS)
 
 
 def _has_failed_repeatedly(restarts: Restarts, failure: Failure) -> bool:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Mapping, Optional, Tuple
 
-from muster_worker.agent.state import NodeState, RankRecord
+from muster_worker.agent.state import NodeState, RaisedError, RankRecord
 from muster_worker.agent.trainer_progress import build_trainer_status
 from muster_worker.contract import wire
-from muster_worker.contract.schema import LauncherEnd, MetricValue, RankReport, RankState, Report
+from muster_worker.contract.schema import LauncherEnd, MetricValue, RankError, RankReport, RankState, Report
+
+MAX_PRINTED_SECONDS = 120.0
+"""A printed error ends its rank within this time, with atexit functions that upload files. An older one was handled."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,7 @@ def encode_report(report: Report) -> bytes:
 
 def _build_rank_report(state: NodeState, record: RankRecord, observation: Observation, now: float) -> RankReport:
     max_age = max(0.0, now - state.began_at)
+    error = _find_own_error(state, record, observation, now)
     return RankReport(
         rank=record.rank,
         local_rank=record.local_rank,
@@ -121,7 +125,7 @@ def _build_rank_report(state: NodeState, record: RankRecord, observation: Observ
         first_step_age=_compute_optional_age(observation.first_stepped_at, now, max_age),
         first_script_step=observation.first_script_step,
         no_step_reason=observation.no_step_reason,
-        activity=record.activity,
+        activity=record.activity if error is None or error.activity is None else error.activity,
         collectives=record.collectives,
         rss_bytes=observation.rss_bytes,
         phase=observation.phase,
@@ -130,7 +134,23 @@ def _build_rank_report(state: NodeState, record: RankRecord, observation: Observ
         total_steps=observation.total_steps,
         mean_steps_per_second=observation.mean_steps_per_second,
         trainer_status=build_trainer_status(state.trainer, now, max_age) if record.rank == 0 else None,
+        error=error and RankError(error.text, _compute_bounded_age(error.at, now, max_age), error.is_uncaught),
     )
+
+
+def _find_own_error(
+    state: NodeState, record: RankRecord, observation: Observation, now: float
+) -> Optional[RaisedError]:
+    """Return the error that may have ended the rank; None if the rank has handled it, or if it follows from a stop."""
+    error, stopped_at = record.error, state.stop_began_at
+    if error is None or record.exit_code == 0 or (stopped_at is not None and error.at >= stopped_at):
+        return None
+    if error.is_uncaught:
+        return error
+    if observation.stepped_at is not None and observation.stepped_at > error.at:
+        return None
+    ended_at = now if record.ended_at is None else record.ended_at
+    return None if error.is_printed and ended_at - error.at > MAX_PRINTED_SECONDS else error
 
 
 def _find_rank_state(record: RankRecord) -> str:

@@ -12,6 +12,20 @@ from muster_worker.contract.schema import MAX_METRICS, AgentPhase, AgentProblem
 
 
 @dataclass(frozen=True)
+class RaisedError:
+    """An error of a rank at `at` (monotonic time), and what the rank was doing, if its traceback shows that.
+
+    `is_printed` is set if only the rank's output has it.
+    """
+
+    text: str
+    at: float
+    is_uncaught: bool = False
+    is_printed: bool = False
+    activity: Optional[str] = None
+
+
+@dataclass(frozen=True)
 class RankRecord:
     """A rank's start and end. Times are on the node's monotonic clock."""
 
@@ -26,6 +40,7 @@ class RankRecord:
     stopped: bool = False
     activity: Optional[str] = None
     collectives: Tuple[GroupCollective, ...] = ()
+    error: Optional[RaisedError] = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +133,14 @@ class ActivityChanged:
 
 
 @dataclass(frozen=True)
+class ErrorRaised:
+    """A rank's last error. What the rank's Python hook records replaces what the rank has printed."""
+
+    rank: int
+    error: RaisedError
+
+
+@dataclass(frozen=True)
 class StopBegan:
     """The agent is about to send the first signal to the node's ranks."""
 
@@ -164,6 +187,7 @@ Event = Union[
     RankEnded,
     ActivityFound,
     ActivityChanged,
+    ErrorRaised,
     LauncherRecord,
     MetricRecord,
     TrainerReport,
@@ -247,11 +271,14 @@ def _set_metric(current: Tuple[MetricRecord, ...], record: MetricRecord) -> Tupl
 
 def _apply_to_rank(
     record: RankRecord,
-    event: Union[RankStarted, RankEnded, ActivityFound, ActivityChanged],
+    event: Union[RankStarted, RankEnded, ActivityFound, ActivityChanged, ErrorRaised],
     stop_began_at: Optional[float],
 ) -> RankRecord:
     if isinstance(event, ActivityFound):
         return record if record.activity else replace(record, activity=event.activity)
+    if isinstance(event, ErrorRaised):
+        is_known = event.error.is_printed and record.error is not None and not record.error.is_printed
+        return record if is_known else replace(record, error=event.error)
     if record.ended_at is not None:
         return record
     if isinstance(event, ActivityChanged):

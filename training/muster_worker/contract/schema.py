@@ -158,6 +158,19 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class RankError:
+    """A rank's own error, `age` seconds ago. The first line of `text` is its message.
+
+    It is `uncaught` if no code of the rank's main thread has caught it. Otherwise the rank was handling it when it
+    closed its process groups, or printed it, or the rank is no Python program.
+    """
+
+    text: str
+    age: float
+    uncaught: bool = False
+
+
+@dataclass(frozen=True)
 class RankReport:
     """The state of a rank. At most one of `exit_code` and `signal` is set, after its end."""
 
@@ -186,6 +199,7 @@ class RankReport:
     total_steps: Optional[int] = None  # of the whole training, from the script
     mean_steps_per_second: Optional[float] = None  # in the unit of `step`, see `mean_speed.py`
     trainer_status: Optional[TrainerStatus] = None  # of rank 0 only
+    error: Optional[RankError] = None  # raised before the agent began to stop the rank; None for a rank that succeeded
 
 
 @dataclass(frozen=True)

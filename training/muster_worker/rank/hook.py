@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 
-from muster_worker.rank import hook_environment, optimizer_import, progress_file, stack_signal
+from muster_worker.rank import hook_environment, progress_file, raised_error, stack_signal, torch_import
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def install(archive: str) -> None:
     if path is None or writer is None:
         return
     progress_file.set_own_file(writer, path)
-    optimizer_import.watch(writer, path)
+    torch_import.watch(writer, path)
+    raised_error.install(writer)
     stack_signal.install(writer, path + stack_signal.SUFFIX)
 
 

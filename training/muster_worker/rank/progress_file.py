@@ -11,7 +11,9 @@ atomically. The user's report is JSON with a checksum.
     word 10 monotonic time until which the current phase may last, seconds; 0: none
     word 11 monotonic time of the end of the last phase       12-15  name of the phase, ASCII
     word 16 monotonic time of the first optimizer step, seconds
-    word 17 number of measurements of the busy time     18-49  the last 32 of them, seconds; then the report
+    word 17 number of measurements of the busy time     18-49  the last 32 of them, seconds
+    word 50 length << 32 | CRC-32 of the error           51  monotonic time of the error, seconds
+    then the report, and the error: its text, a null byte and its innermost frames, UTF-8
 """
 
 from __future__ import annotations
@@ -24,22 +26,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Optional, Tuple
 
-SIZE = 4448
-MAGIC = int.from_bytes(b"MUSTERP1", "little")
+SIZE = 6496
+MAGIC = int.from_bytes(b"MUSTERP2", "little")
 
 WORD_MAGIC, WORD_PID, WORD_PID_START, WORD_FLAGS, WORD_STEPS = 0, 1, 2, 3, 4
 WORD_STEPPED_AT, WORD_STACKS_FD, WORD_REPORTED_AT, WORD_REPORT_CHECK, WORD_STOPPING_CALLS = 5, 6, 7, 8, 9
 WORD_PHASE_ENDS_AT, WORD_PHASE_ENDED_AT, WORD_PHASE_NAME, WORD_FIRST_STEPPED_AT = 10, 11, 12, 16
-WORD_BUSY_COUNT, WORD_BUSY_TIMES, BUSY_TIMES, REPORT_WORD = 17, 18, 32, 50
+WORD_BUSY_COUNT, WORD_BUSY_TIMES, BUSY_TIMES = 17, 18, 32
+WORD_ERROR_CHECK, WORD_ERROR_AT, REPORT_WORD = 50, 51, 52
 PHASE_NAME_START = WORD_PHASE_NAME * 8
 PHASE_NAME_BYTES = (WORD_FIRST_STEPPED_AT - WORD_PHASE_NAME) * 8
 REPORT_START = REPORT_WORD * 8
-MAX_REPORT_BYTES = SIZE - REPORT_START
+MAX_REPORT_BYTES = 4048
+ERROR_START = REPORT_START + MAX_REPORT_BYTES
+MAX_ERROR_BYTES = SIZE - ERROR_START
 
 FLAG_TORCH = 1  # torch's optimizers are imported
 FLAG_COUNTING = 2  # torch calls the hook after every step
 FLAG_STACKS = 4  # the process writes stack dumps on the signal
 FLAG_REPORT_FULL = 8  # a report was too large and was dropped
+FLAG_UNCAUGHT = 16  # no code has caught the error, so the main thread is over
 
 
 def create(path: str) -> None:
@@ -137,6 +143,13 @@ class Writer:
         self.mapping[REPORT_START : REPORT_START + len(report)] = report
         self.words[WORD_REPORT_CHECK] = check_word(report)
         self.times[WORD_REPORTED_AT] = at
+
+    def write_error(self, error: bytes, at: float, flag: int) -> None:
+        """Replace the error. Its maximum length is `MAX_ERROR_BYTES`; `flag` is `FLAG_UNCAUGHT` or 0."""
+        self.mapping[ERROR_START : ERROR_START + len(error)] = error
+        self.times[WORD_ERROR_AT] = at
+        self.words[WORD_ERROR_CHECK] = check_word(error)
+        self.words[WORD_FLAGS] |= flag
 
     def write_phase(self, name: bytes, ends_at: float) -> None:
         """Begin a phase without steps, or replace the current one. The name has at most `PHASE_NAME_BYTES`."""

@@ -11,7 +11,10 @@ from binascii import crc32
 from dataclasses import dataclass, field
 from typing import Mapping, Optional, Sequence, Tuple
 
+from muster_worker.agent.state import RaisedError
+from muster_worker.contract.error_text import MAX_ERROR_CHARS
 from muster_worker.rank import progress_file as layout
+from muster_worker.rank_group.activity import describe_traceback
 from muster_worker.rank_group.mean_speed import SpeedSamples
 
 READ_ATTEMPTS = 5
@@ -74,6 +77,7 @@ class Progress:
     phase_ends_at: Optional[float] = None  # None: the rank is in no phase
     phase_ended_at: Optional[float] = None
     busy_times: Tuple[float, ...] = ()  # the last measurements of the busy time of a step, seconds, in any order
+    error: Optional[RaisedError] = None
 
     @property
     def busy_seconds(self) -> Optional[float]:
@@ -151,6 +155,10 @@ def parse(data: bytes) -> Optional[Progress]:
     report = data[layout.REPORT_START : layout.REPORT_START + length]
     if len(report) != length or (length and crc32(report) != checksum):
         return None
+    length, checksum = layout.split_check_word(_read_word(data, layout.WORD_ERROR_CHECK))
+    error = data[layout.ERROR_START : layout.ERROR_START + length]
+    if len(error) != length or (length and crc32(error) != checksum):
+        return None
     user_report = _parse_report(report) if report else UserReport()
     flags = _read_word(data, layout.WORD_FLAGS)
     return Progress(
@@ -171,6 +179,7 @@ def parse(data: bytes) -> Optional[Progress]:
         phase_ends_at=_read_time(data, layout.WORD_PHASE_ENDS_AT),
         phase_ended_at=_read_time(data, layout.WORD_PHASE_ENDED_AT),
         busy_times=_read_busy_times(data),
+        error=_parse_error(error, _read_time(data, layout.WORD_ERROR_AT), flags),
     )
 
 
@@ -237,6 +246,14 @@ def _parse_report(report: bytes) -> UserReport:
             if type(value) is float and math.isfinite(value) and len(name) <= MAX_NAME_CHARS and name.isprintable()
         },
     )
+
+
+def _parse_error(error: bytes, at: Optional[float], flags: int) -> Optional[RaisedError]:
+    text, _, frames = error.decode("utf-8", "replace").partition("\0")
+    if not text.strip() or at is None:
+        return None
+    activity = describe_traceback(frames.split("\n"))
+    return RaisedError(text[:MAX_ERROR_CHARS], at, is_uncaught=bool(flags & layout.FLAG_UNCAUGHT), activity=activity)
 
 
 def _read_phase_name(data: bytes) -> str:

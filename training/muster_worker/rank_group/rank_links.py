@@ -9,6 +9,7 @@ import socket
 from typing import List, Optional, Tuple
 
 from muster_worker.agent.log import Log
+from muster_worker.agent.state import RaisedError
 from muster_worker.contract import wire
 from muster_worker.rank_group.link import EndedMessage, HelloMessage, Message, Receiver, RefusedMessage, StartedMessage
 from muster_worker.rank_group.mean_speed import SpeedSamples
@@ -54,6 +55,7 @@ class RankLink:
         self.command_line: Tuple[str, ...] = ()
         self.speed = SpeedSamples()
         self.has_logged_dropped_report = False  # the log says that a report was dropped
+        self._printed_error: Optional[RaisedError] = None
         self._refusal: Tuple[str, ...] = ()
 
     @property
@@ -78,6 +80,15 @@ class RankLink:
             if lines:
                 return lines
         return ()
+
+    def take_printed_error(self) -> Optional[RaisedError]:
+        """Return the last error in the rank's output; None if it was returned before, or without one."""
+        errors = [stream.error for stream in self.streams if stream.error is not None]
+        last = max(errors, key=lambda error: error.at, default=None)
+        if last is self._printed_error:
+            return None
+        self._printed_error = last
+        return last
 
     @property
     def error_text(self) -> str:

@@ -9,7 +9,15 @@ from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
 from muster_worker.agent.log import Log
 from muster_worker.agent.reports import Observation
-from muster_worker.agent.state import ActivityFound, Event, MetricRecord, ProblemFound, RankEnded, RankStarted
+from muster_worker.agent.state import (
+    ActivityFound,
+    ErrorRaised,
+    Event,
+    MetricRecord,
+    ProblemFound,
+    RankEnded,
+    RankStarted,
+)
 from muster_worker.contract import wire
 from muster_worker.contract.schema import AgentProblem, EndReason
 from muster_worker.launchers.environment import NodeContext
@@ -116,10 +124,10 @@ class RankRegistry:
         """Whether `resolve_lost_ranks` has to be called again."""
         return bool(self._find_lost_links())
 
-    def observe(self) -> Tuple[Dict[int, Observation], List[MetricRecord]]:
-        """Return the current observations and metrics of all ranks."""
+    def observe(self) -> Tuple[Dict[int, Observation], List[Event]]:
+        """Return the current observations of all ranks, and their metrics and errors."""
         observations: Dict[int, Observation] = {}
-        metric_records: List[MetricRecord] = []
+        events: List[Event] = []
         for rank, link in self._links_by_rank.items():
             rank_progress = progress.read(link.hello.progress) if link.hello is not None else progress.Progress()
             if rank_progress.is_report_full and not link.has_logged_dropped_report:
@@ -129,7 +137,9 @@ class RankRegistry:
                     f" values together exceed {MAX_REPORT_BYTES} bytes; report fewer metrics, or shorter names"
                 )
             if (at := rank_progress.reported_at) is not None:
-                metric_records += [MetricRecord(name, value, rank, at) for name, value in rank_progress.metrics.items()]
+                events += [MetricRecord(name, value, rank, at) for name, value in rank_progress.metrics.items()]
+            if rank_progress.error is not None:
+                events.append(ErrorRaised(rank, rank_progress.error))
             link.speed = progress.add_speed_sample(link.speed, rank_progress)
             if (pid := link.running_pid) is not None:
                 link.command_line = processes.read_command_line(pid) or link.command_line
@@ -149,7 +159,7 @@ class RankRegistry:
                 mean_steps_per_second=None if pid is None else link.speed.steps_per_second,
                 rss_bytes=link.peak_bytes if pid is None else processes.read_resident_bytes(pid),
             )
-        return observations, metric_records
+        return observations, events
 
     def close(self) -> List[Event]:
         """Read all remaining messages and output, and close all files, when no process of the attempt runs."""
@@ -161,7 +171,7 @@ class RankRegistry:
             self._drop_link(link)
             for stream in link.streams:
                 if not stream.is_closed:
-                    events += self._build_metric_events(link, stream.drain())
+                    events += self._build_output_events(link, stream.drain())
                     stream.release(self._selector)
         return events
 
@@ -268,22 +278,23 @@ class RankRegistry:
         events: List[Event] = []
         for stream in link.streams:
             if not stream.is_closed:
-                events += self._build_metric_events(link, stream.drain())
+                events += self._build_output_events(link, stream.drain())
         activity = describe_error_text(link.error_text) if end.exit_code else None
         if activity is not None:
             events.append(ActivityFound(end.rank, activity))
         return [*events, end]
 
     def _read(self, link: RankLink, stream: Stream) -> List[Event]:
-        events = self._build_metric_events(link, stream.read())
+        events = self._build_output_events(link, stream.read())
         if stream.is_closed:
             stream.release(self._selector)
         return events
 
-    def _build_metric_events(self, link: RankLink, values: Mapping[str, float]) -> List[Event]:
+    def _build_output_events(self, link: RankLink, values: Mapping[str, float]) -> List[Event]:
         rank = link.hello.rank if link.hello is not None else -1
-        now = time.monotonic()
-        return [MetricRecord(name, value, rank, now) for name, value in values.items()]
+        now, error = time.monotonic(), link.take_printed_error()
+        events: List[Event] = [MetricRecord(name, value, rank, now) for name, value in values.items()]
+        return events if error is None else [*events, ErrorRaised(rank, error)]
 
     def _drop_link(self, link: RankLink) -> None:
         if link.receiver.socket.fileno() != -1:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 import selectors
-from typing import Dict
+import time
+from typing import Dict, Optional
 
 from muster_worker.agent.log import Log
+from muster_worker.agent.state import RaisedError
+from muster_worker.contract.error_text import MARKS, ErrorReader
 from muster_worker.rank_group.lines import LineSplitter, add_prefix
 from muster_worker.rank_group.metrics import MetricReader
 from muster_worker.rank_group.tail import Tail
@@ -34,6 +37,8 @@ class Stream:
         self._log = log
         self._metrics = metrics
         self._splitter = LineSplitter()
+        self._error_reader = ErrorReader()
+        self.error: Optional[RaisedError] = None  # the last error in the output
 
     def read(self) -> Dict[str, float]:
         """Read the available data once. Returns the metrics in it."""
@@ -80,7 +85,14 @@ class Stream:
 
     def _log_lines(self, lines: bytes) -> Dict[str, float]:
         self._log.write(add_prefix(lines, f"[{self.prefix}] ".encode()))
+        if self._error_reader.is_waiting or any(mark in lines for mark in MARKS):
+            self._read_errors(lines)
         return self._metrics.read(lines)
+
+    def _read_errors(self, lines: bytes) -> None:
+        has_changed = [self._error_reader.feed(line) for line in lines.decode("utf-8").splitlines()]
+        if any(has_changed):
+            self.error = RaisedError(self._error_reader.error, time.monotonic(), is_printed=True)
 
 
 def _read_capacity(descriptor: int) -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from muster.core.facts import JobFacts, NodeFacts, RankFacts
+from muster.core.failure import rank_output
 
 AGENT_LOST = "AgentLost"
 NODE_LOST = "NodeLost"
@@ -26,7 +27,8 @@ class End:
     """The end of one rank, launcher or agent at `at` (Unix seconds). `rank` is set for ranks, `name` for launchers.
 
     `stopped` is set if muster stopped the process. If muster detected the end late, `since` is the earliest possible
-    time of the end.
+    time of the end. `error` is the rank's own error, which it raised at `error_at`, before muster stopped it; "" if it
+    is unknown. `is_running` is set for a rank that has raised an error that nothing caught, but has not ended.
     """
 
     kind: EndKind
@@ -45,11 +47,40 @@ class End:
     rss_bytes: int | None = None
     memory_limit: str = ""
     since: float | None = None
+    error: str = ""
+    error_at: float | None = None
+    is_running: bool = False
+
+    @property
+    def failed_at(self) -> float:
+        """When the rank raised its error, or else the end (Unix seconds). A rank may end long after its error."""
+        return self.at if self.error_at is None else min(self.error_at, self.at)
 
     @property
     def earliest(self) -> float:
-        """The earliest possible time of the end (Unix seconds)."""
-        return self.at if self.since is None else min(self.since, self.at)
+        """The earliest possible time of the failure (Unix seconds)."""
+        return self.failed_at if self.since is None else min(self.since, self.failed_at)
+
+    @property
+    def error_line(self) -> str:
+        """The error in one line: the rank's own, or else what its last lines show; "" without lines."""
+        first_line = self.error.partition("\n")[0]
+        return rank_output.sanitize_line(first_line) if first_line else rank_output.find_error_line(self.lines)
+
+    @property
+    def error_signature(self) -> str:
+        """The error line without numbers, which is the same for ranks with the same error."""
+        return rank_output.normalize_error_line((self.error_line,))
+
+    @property
+    def mentions_lost_peer(self) -> bool:
+        """Whether the error is that of a rank that lost a peer, the store or its launcher."""
+        return rank_output.mentions_lost_peer(tuple(self.error.split("\n")) if self.error else self.lines)
+
+    @property
+    def has_own_error(self) -> bool:
+        """Whether the rank raised an error of its own, not because it lost a peer."""
+        return bool(self.error) and not self.mentions_lost_peer
 
     @property
     def is_success(self) -> bool:
@@ -77,9 +108,16 @@ def list_node_rank_ends(node: NodeFacts) -> tuple[End, ...]:
     return tuple(_build_rank_end(node, rank) for rank in node.ranks if rank.has_exited)
 
 
+def list_failing_ranks(node: NodeFacts) -> tuple[End, ...]:
+    """Return the node's ranks that run although nothing has caught their error: their teardown takes long."""
+    if node.is_idle:
+        return ()
+    return tuple(_build_rank_end(node, rank) for rank in node.ranks if rank.is_failing)
+
+
 def sort_ends(ends: Iterable[End]) -> tuple[End, ...]:
-    """Sort ends by time, then by node and rank."""
-    return tuple(sorted(ends, key=lambda end: (end.at, end.node, -1 if end.rank is None else end.rank)))
+    """Sort ends by the time of the failure, then by node and rank."""
+    return tuple(sorted(ends, key=lambda end: (end.failed_at, end.node, -1 if end.rank is None else end.rank)))
 
 
 def build_problem_end(facts: JobFacts, node: NodeFacts) -> End | None:
@@ -130,6 +168,9 @@ def _build_rank_end(node: NodeFacts, rank: RankFacts) -> End:
         stopped=report.stopped,
         rss_bytes=report.rss_bytes,
         memory_limit=node.process.memory_limit,
+        error="" if report.error is None else report.error.text,
+        error_at=rank.error_at,
+        is_running=not rank.has_exited,
     )
 
 

@@ -19,8 +19,11 @@ WINDOW_SECONDS = 5.0
 """A secondary failure may appear this much earlier than its cause.
 
 A failing rank closes its connections before it exits, and interpreters, CUDA contexts and core dumps take seconds to
-finish. Clock differences are only milliseconds.
+finish. Clock differences are only milliseconds. The time of an error that the rank itself recorded needs no window.
 """
+
+TEARDOWN_SECONDS = 30.0
+"""A rank that has raised an error and does not exit for this long has failed: a thread keeps it from exiting."""
 
 CAUSE_SECONDS = 1.0
 """The ranks are not stopped for this long if all failures are lost connections.
@@ -84,7 +87,7 @@ def find_failure(job: Job, facts: JobFacts, *, has_started: bool) -> Failure | N
     ends = causes(job, facts, has_started=has_started)
     if not ends:
         return None
-    root_cause, at = _find_root_cause(facts, ends), ends[0].at
+    root_cause, at = _find_root_cause(facts, ends), ends[0].failed_at
     is_uncertain = is_root_cause_uncertain(job, facts, root_cause)
     same_errors = _find_same_errors(facts, root_cause, ends)
     if not is_secondary(root_cause) and not follows_exit_without_finalize(job, facts, root_cause):
@@ -103,9 +106,13 @@ def find_cause_deadline(job: Job, facts: JobFacts, failure: Failure) -> float | 
     mpirun ends all ranks by itself, so a later stop would show no more.
     """
     end = failure.first
+    if end.is_running and not is_mpi(job):
+        # If another rank has ended because of it, nothing is gained by waiting.
+        has_peer_ended = any(not each.is_success for each in list_rank_ends(facts))
+        return None if has_peer_ended else end.failed_at + TEARDOWN_SECONDS
     if is_mpi(job) or end.kind is not EndKind.RANK or failure.early_exits:
         return None
-    if not (is_secondary(end) and rank_output.mentions_lost_peer(end.lines)):
+    if not (is_secondary(end) and end.mentions_lost_peer):
         return None
     # Ranks that were stopped don't show the cause.
     if any(node.has_end_command for node in facts.nodes):
@@ -118,34 +125,34 @@ def _find_root_cause(facts: JobFacts, ends: tuple[End, ...]) -> End:
     first = ends[0]
     # Take the first end that is not secondary, within the window after the first failure.
     for end in ends:
-        if not is_secondary(end) and end.earliest <= first.at + WINDOW_SECONDS:
+        if not is_secondary(end) and (end.has_own_error or end.earliest <= first.failed_at + WINDOW_SECONDS):
             return end
     # All failures are lost connections. Prefer a rank that printed its own exception but was stopped before it exited.
     for end in list_rank_ends(facts):
-        if end.stopped and end.at <= first.at + WINDOW_SECONDS and _has_own_error(end):
+        if end.stopped and end.at <= first.at + WINDOW_SECONDS and _has_printed_own_error(end):
             return end
     # The cause was not observed: its rank exited with code 0, or its node is unreachable. Use the first failure.
     return first
 
 
-def _has_own_error(end: End) -> bool:
-    ended_badly = end.exit_code != 0
-    return ended_badly and rank_output.contains_exception(end.lines) and not rank_output.mentions_lost_peer(end.lines)
+def _has_printed_own_error(end: End) -> bool:
+    # On SageMaker, ranks report only what they printed.
+    return end.exit_code != 0 and rank_output.contains_exception(end.lines) and not end.mentions_lost_peer
 
 
 def _find_same_errors(facts: JobFacts, root_cause: End, ends: tuple[End, ...]) -> tuple[End, ...]:
     """Return the root cause, and all other ends with the same error."""
-    signature = rank_output.normalize_error_line(root_cause.lines)
+    signature = root_cause.error_signature
     # Exit code 1 without output is too common to compare.
     if not signature and root_cause.exit_code == 1:
         return (root_cause,)
     kind = _describe_kind(root_cause)
     others = [end for end in ends if _describe_kind(end) == kind]
     # Include ranks that failed in the same way but were stopped before they exited.
-    others += [end for end in list_rank_ends(facts) if end.stopped and _has_own_error(end)]
+    others += [end for end in list_rank_ends(facts) if end.stopped and _has_printed_own_error(end)]
     return (
         root_cause,
-        *(end for end in others if end != root_cause and rank_output.normalize_error_line(end.lines) == signature),
+        *(end for end in dict.fromkeys(others) if end != root_cause and end.error_signature == signature),
     )
 
 

@@ -38,7 +38,7 @@ _CLEANUP_SIGNALS = (signal.SIGTERM, signal.SIGKILL)
 
 def find_mpi_causes(job: Job, facts: JobFacts, *, has_started: bool) -> tuple[End, ...]:
     """Return the ends that can be the root cause of an MPI job's failure, ordered by time."""
-    failures = tuple(end for end in list_rank_ends(facts) if not end.is_success and not end.stopped)
+    failures = tuple(end for end in list_rank_ends(facts) if end.has_own_error or not (end.is_success or end.stopped))
     # A world of the wrong size causes all other failures.
     mismatched = tuple(end for end in failures if end.reason == EndReason.WORLD_SIZE_MISMATCH)
     if mismatched:
@@ -52,7 +52,7 @@ def find_mpi_causes(job: Job, facts: JobFacts, *, has_started: bool) -> tuple[En
     # Ranks that lose mpirun may fail with their own errors.
     if launcher is not None and launcher.signal is not None:
         own = ()
-    own_times = tuple(end.at for end in own if not is_secondary(end))
+    own_times = tuple(end.failed_at for end in own if not is_secondary(end))
     if own_times:
         return sort_ends([*own, *external, *(end for end in killed if end.at < own_times[0] - REPORT_DELAY_SECONDS)])
     # mpirun ended its ranks because it failed itself, or because a node was lost.
@@ -103,6 +103,8 @@ def _has_lost_peer(end: End) -> bool:
 
 def _looks_killed_by_mpirun(end: End) -> bool:
     """Whether the end looks like mpirun's clean-up."""
+    if end.has_own_error:
+        return False
     lost = end.reason == EndReason.WRAPPER_LOST
     return lost or (end.reason is None and end.signal in _CLEANUP_SIGNALS)
 

@@ -7,7 +7,6 @@ import signal
 
 from muster.api.spec.job import Job
 from muster.core.facts import JobFacts, NodeFacts, ProcessState
-from muster.core.failure import rank_output
 from muster.core.failure.ends import (
     AGENT_LOST,
     NODE_LOST,
@@ -17,6 +16,7 @@ from muster.core.failure.ends import (
     build_agent_end,
     build_launcher_end,
     build_problem_end,
+    list_failing_ranks,
     list_node_rank_ends,
     sort_ends,
 )
@@ -60,6 +60,9 @@ def find_node_failures(job: Job, facts: JobFacts, *, has_started: bool) -> tuple
 
 def is_secondary(end: End) -> bool:
     """Whether an end looks like a secondary failure: the process lost a peer or received SIGTERM."""
+    # The rank's own error came before the signal of muster, mpirun or torchrun.
+    if end.has_own_error:
+        return False
     # A lost connection causes neither SIGKILL nor a segmentation fault.
     if end.signal is not None and end.signal not in _STOP_SIGNALS and end.signal != signal.SIGABRT:
         return False
@@ -69,13 +72,14 @@ def is_secondary(end: End) -> bool:
     # The wrapper reports why the command could not start.
     if end.reason is not None:
         return False
-    return rank_output.mentions_lost_peer(end.lines)
+    return end.mentions_lost_peer
 
 
 def _find_failed_processes(node: NodeFacts) -> list[End]:
     """Return the node's failed ranks, and its launcher if the launcher is the cause."""
     ranks = list_node_rank_ends(node)
-    failed = [end for end in ranks if not end.is_success and not end.stopped]
+    failed = [end for end in ranks if end.has_own_error or not (end.is_success or end.stopped)]
+    failed += [end for end in list_failing_ranks(node) if end.has_own_error]
     launcher = build_launcher_end(node)
     # The agent kills a launcher that outlives its ranks after a stop.
     was_stopped = node.launcher is not None and node.launcher.end.stopped

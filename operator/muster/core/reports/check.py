@@ -5,12 +5,17 @@ ranks, times and sizes, and reject values that would harm other pods.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_interface
 
 from muster.api.spec.failure_policy import MAX_FENCE_SECONDS
-from muster.core.reports.check_rank_records import find_collectives_problem, find_end_problem, find_lines_problem
+from muster.core.reports.check_rank_records import (
+    find_collectives_problem,
+    find_end_problem,
+    find_error_problem,
+    find_lines_problem,
+)
 from muster.core.reports.check_trainer_status import find_trainer_status_problem
 from muster_worker.contract.network import MAX_LINKS
 from muster_worker.contract.schema import MAX_METRICS, AgentPhase, RankReport, RankState, Report
@@ -216,6 +221,7 @@ def _find_rank_value_problem(rank: RankReport) -> str | None:
     return (
         find_collectives_problem(rank.collectives)
         or find_lines_problem(rank.last_lines)
+        or find_error_problem(rank.error)
         or find_trainer_status_problem(rank.trainer_status, rank.rank)
     )
 
@@ -236,12 +242,9 @@ def _check_ages(report: Report, shape: JobShape, at: float) -> str | None:
     # The earliest end is the root cause of a job's failure, so no event may be in the future or before the job.
     oldest = max(0.0, at - shape.created_at) + CLOCK_TOLERANCE_SECONDS
     for index, rank in enumerate(report.ranks):
-        for name in ("started_age", "ended_age", "step_age", "first_step_age", "phase_ended_age"):
-            age = getattr(rank, name)
+        for name, age in _list_rank_ages(rank):
             if age is not None and not 0.0 <= age <= oldest:
                 return f"ranks[{index}].{name}: {_AGE_OUT_OF_RANGE}"
-        if rank.trainer_status is not None and not 0.0 <= rank.trainer_status.age <= oldest:
-            return f"ranks[{index}].trainer_status.age: {_AGE_OUT_OF_RANGE}"
     for index, metric in enumerate(report.metrics):
         if not 0.0 <= metric.age <= oldest:
             return f"metrics[{index}].age: {_AGE_OUT_OF_RANGE}"
@@ -250,6 +253,13 @@ def _check_ages(report: Report, shape: JobShape, at: float) -> str | None:
     if report.launcher is not None and not 0.0 <= report.launcher.age <= oldest:
         return f"launcher.age: {_AGE_OUT_OF_RANGE}"
     return None
+
+
+def _list_rank_ages(rank: RankReport) -> Iterator[tuple[str, float | None]]:
+    for name in ("started_age", "ended_age", "step_age", "first_step_age", "phase_ended_age"):
+        yield name, getattr(rank, name)
+    yield "error.age", None if rank.error is None else rank.error.age
+    yield "trainer_status.age", None if rank.trainer_status is None else rank.trainer_status.age
 
 
 _AGE_OUT_OF_RANGE = "not between now and the job's creation"

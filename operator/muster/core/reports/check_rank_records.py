@@ -1,7 +1,8 @@
 """Validate the end and the last lines of a rank or a launcher, and the last collectives of a rank."""
 
 from muster_worker.contract.collectives import MAX_COLLECTIVE_CHARS, MAX_GROUPS, GroupCollective
-from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS
+from muster_worker.contract.error_text import MAX_ERROR_CHARS
+from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS, RankError
 
 MAX_EXIT_CODE = 255
 MAX_SIGNAL = 64
@@ -26,6 +27,13 @@ def find_lines_problem(lines: tuple[str, ...]) -> str | None:
         return f"last_lines: more than {MAX_LAST_LINES}"
     if any(len(line) > MAX_LINE_CHARS for line in lines):
         return f"last_lines: a line longer than {MAX_LINE_CHARS} characters"
+    return None
+
+
+def find_error_problem(error: RankError | None) -> str | None:
+    """Return which limit the error exceeds; None for a valid one."""
+    if error is not None and not 0 < len(error.text) <= MAX_ERROR_CHARS:
+        return f"error.text: expected 1 to {MAX_ERROR_CHARS} characters"
     return None
 
 

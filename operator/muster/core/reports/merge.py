@@ -61,6 +61,7 @@ def _read_rank(rank: RankReport, sequence: int, at: float) -> RankFacts:
         phase_ended_at=_convert_age(at, rank.phase_ended_age),
         first_step_at=_convert_age(at, rank.first_step_age),
         trainer_status_at=None if rank.trainer_status is None else at - rank.trainer_status.age,
+        error_at=None if rank.error is None else at - rank.error.age,
         sequence=sequence,
     )
 
@@ -128,6 +129,7 @@ def _merge_rank(one: RankFacts, other: RankFacts) -> RankFacts:
         phase_ended_at=_select_latest_estimate(newer, older, newer.phase_ended_at, older.phase_ended_at),
         first_step_at=_select_earliest(newer.first_step_at, older.first_step_at),
         trainer_status_at=_select_latest_estimate(newer, older, newer.trainer_status_at, older.trainer_status_at),
+        error_at=_select_latest_estimate(newer, older, newer.error_at, older.error_at),
         sequence=newer.sequence,
     )
 

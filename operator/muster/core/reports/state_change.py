@@ -34,7 +34,8 @@ def _get_node_state(report: Report) -> tuple[object, ...]:
 def _get_rank_state(rank: RankReport) -> tuple[object, ...]:
     # The output of a running rank has no effect. That of an ended rank may name another root cause.
     lines = rank.last_lines if rank.state == RankState.EXITED else ()
+    error = rank.error and (rank.error.text, rank.error.uncaught)
     return (
         *(rank.rank, rank.state, rank.pid, rank.exit_code, rank.signal, rank.stopped, rank.reason),
-        *(rank.activity, rank.collectives, rank.no_step_reason, lines),
+        *(rank.activity, rank.collectives, rank.no_step_reason, lines, error),
     )

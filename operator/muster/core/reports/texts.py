@@ -12,7 +12,7 @@ from muster.core.facts import AgentFacts
 from muster_worker.contract.schema import RankReport
 
 MAX_TRUNCATED_CHARS = 64
-"""The maximum length of reasons, activities and phases after `drop_texts`."""
+"""The maximum length of reasons, activities, phases and errors after `drop_texts`."""
 
 
 MAX_TRUNCATED_BYTES = sys.getsizeof("\U0001f600" * MAX_TRUNCATED_CHARS)
@@ -84,7 +84,8 @@ def _list_rank_reports(agent: AgentFacts) -> Iterable[RankReport]:
 
 
 def _list_words(rank: RankReport) -> Iterator[str]:
-    yield from filter(None, (rank.reason, rank.no_step_reason, rank.activity, rank.phase))
+    error = None if rank.error is None else rank.error.text
+    yield from filter(None, (rank.reason, rank.no_step_reason, rank.activity, rank.phase, error))
 
 
 def _drop_rank_texts(rank: RankReport) -> RankReport:
@@ -96,6 +97,7 @@ def _drop_rank_texts(rank: RankReport) -> RankReport:
         no_step_reason=_truncate(rank.no_step_reason),
         activity=_truncate(rank.activity),
         phase=_truncate(rank.phase),
+        error=rank.error and replace(rank.error, text=rank.error.text[:MAX_TRUNCATED_CHARS]),
     )
 
 

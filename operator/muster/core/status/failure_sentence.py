@@ -169,7 +169,7 @@ def _describe_early_exit(failure: Failure) -> str:
     activity_text = add_preposition(rank_output.sanitize_line(activity, limit=MAX_ACTIVITY_CHARS)) if activity else ""
     where = f" {activity_text}" if activity_text else ""
     subject = f"rank {first.rank}" if first.kind is EndKind.RANK else rank_output.sanitize_line(first.name, limit=64)
-    line = rank_output.find_error_line(first.lines)
+    line = first.error_line
     then = f"{subject} on {first.node_name} then {_describe_exit(first)}{where}"
     return f"{sentence}; {then}: {line}" if line else f"{sentence}; {then}"
 
@@ -178,6 +178,8 @@ def _describe_failed_end(end: End, was: str = "was") -> str:
     """Describe how a root cause ended. Its exit code or signal alone may mislead. `was` is "were" for several ranks."""
     if end.reason in _END_TEXTS_BY_REASON:
         return _END_TEXTS_BY_REASON[end.reason].format(was=was, it="it" if was == "was" else "them")
+    if end.is_running:
+        return "has not exited since its error"
     if end.signal is not None and rank_output.contains_abort(end.lines):
         return "called MPI_Abort"
     # The rank failed by itself, and the signal arrived during its exit.
@@ -199,7 +201,7 @@ def _describe_exit(end: End, was: str = "was") -> str:
 def _find_error_text(job: Job, end: End) -> str:
     if is_mpi(job) and end.kind is EndKind.LAUNCHER:
         return rank_output.find_error_text(end.lines)
-    line = rank_output.find_error_line(end.lines)
+    line = end.error_line
     program = rank_output.sanitize_line(job.spec.command[0], limit=128)
     if end.reason == EndReason.COMMAND_NOT_FOUND:
         return line if program in line else f"{program} was not found"
@@ -208,7 +210,7 @@ def _find_error_text(job: Job, end: End) -> str:
     if end.reason == OOM_KILLED and (end.rss_bytes or end.memory_limit):
         return _describe_memory(end)
     # A killed process could not print why it ended.
-    has_own_output = end.stopped or end.signal == signal.SIGABRT or rank_output.contains_abort(end.lines)
+    has_own_output = end.stopped or end.error or end.signal == signal.SIGABRT or rank_output.contains_abort(end.lines)
     if end.signal is not None and not has_own_output:
         return ""
     return line
@@ -277,6 +279,6 @@ def _describe_activity(view: RankView) -> str:
         return add_preposition(view.activity)
     if view.state == RUNNING:
         return _STILL_RUNNING
-    if view.state == STOPPED and view.end is not None and rank_output.mentions_lost_peer(view.end.lines):
+    if view.state == STOPPED and view.end is not None and view.end.mentions_lost_peer:
         return _CUT_OFF
     return _STATE_TEXTS.get(view.state, _STOPPED_TEXT)

@@ -11,6 +11,7 @@ from muster.core.status.rank_ranges import format_ranges
 from muster.core.status.straggler_record import describe_slow_ranks
 from muster.core.status.views import (
     FAILED,
+    NOT_EXITED,
     NOT_REPORTED,
     PENDING,
     RUNNING,
@@ -82,7 +83,7 @@ def _is_notable(view: RankView) -> bool:
     # In a job without a collector all ranks may lack a report.
     if view.reason == NOT_REPORTED:
         return False
-    if view.state in (FAILED, UNKNOWN) or view.reason in ("PeerFailed", "EndedEarly"):
+    if view.state in (FAILED, UNKNOWN) or view.reason in ("PeerFailed", "EndedEarly", NOT_EXITED):
         return True
     return view.state == STOPPED and view.activity is not None
 
@@ -133,6 +134,8 @@ def _build_detail(view: RankView, remark: tuple[str, str] | None) -> RankDetail:
 
 
 def _describe_rank(view: RankView) -> str:
+    if view.reason == NOT_EXITED:
+        return f"it has not exited since its error: {view.error_line}"
     if view.state == RUNNING:
         return "its optimizer's steps can't be counted"
     if view.reason in _MESSAGES:
@@ -140,4 +143,4 @@ def _describe_rank(view: RankView) -> str:
     problem = view.node.process.problem
     if problem is not None and view.reason == problem.reason:
         return rank_output.sanitize_line(problem.message)
-    return rank_output.find_error_line(view.facts.report.last_lines) if view.facts is not None else ""
+    return view.error_line

@@ -34,7 +34,7 @@ from muster.core.status.rank_ranges import format_ranges
 from muster.core.status.restarts import describe_request
 from muster.core.status.straggler_record import describe_stragglers
 from muster.core.status.truncate import truncate_message
-from muster.core.status.views import PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, RankView, StatusInput
+from muster.core.status.views import NOT_EXITED, PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, RankView, StatusInput
 from muster.core.steps.started_ranks import find_started_ranks
 from muster.core.world import is_mpi
 from muster_worker.contract.schema import AgentPhase
@@ -172,6 +172,7 @@ def describe_running(status_input: StatusInput, progress: Progress | None) -> st
             parts.append(describe_stragglers(stragglers))
     else:
         parts.extend(_describe_missing_step_counts(views))
+    parts.extend(_describe_failing_rank(views))
     for state, text in ((STARTING, "starting"), (SUCCEEDED, "done")):
         ranks = [view.rank for view in views if view.state == state]
         if ranks:
@@ -208,6 +209,13 @@ def _describe_uploads(facts: JobFacts) -> list[str]:
 def _describe_missing_step_counts(views: tuple[RankView, ...]) -> list[str]:
     reasons = sorted({view.no_step_reason for view in views if view.no_step_reason})
     return [f"no step count ({_NO_STEP_TEXTS.get(reasons[0], reasons[0])})"] if reasons else []
+
+
+def _describe_failing_rank(views: tuple[RankView, ...]) -> list[str]:
+    failing = [view for view in views if view.reason == NOT_EXITED]
+    # A rank that lost a peer is not the cause.
+    failing.sort(key=lambda view: rank_output.mentions_lost_peer((view.error_line,)))
+    return [f"rank {view.rank} has not exited since its error: {view.error_line}" for view in failing[:1]]
 
 
 def _describe_silence(status_input: StatusInput) -> str:

@@ -24,6 +24,9 @@ FAILED = "Failed"
 STOPPED = "Stopped"
 UNKNOWN = "Unknown"
 
+NOT_EXITED = "NotExited"
+"""The reason of a rank that has raised an error that nothing caught, and still runs."""
+
 NOT_REPORTED = "NotReported"
 """The reason of a rank without a report in a job without a collector, where reports are optional."""
 
@@ -52,6 +55,14 @@ class RankView:
         report = self.facts.report
         activity = report.activity or rank_output.find_collective(report.last_lines)
         return rank_output.sanitize_line(activity, limit=MAX_ACTIVITY_CHARS) if activity else None
+
+    @property
+    def error_line(self) -> str:
+        """The rank's error in one line, or what its last lines show; "" without both."""
+        if self.end is not None:
+            return self.end.error_line
+        error = None if self.facts is None else self.facts.report.error
+        return "" if error is None else rank_output.sanitize_line(error.text.partition("\n")[0])
 
     @property
     def last_collective(self) -> str | None:
@@ -180,6 +191,8 @@ def _classify_running_rank(rank: RankFacts, node: NodeFacts, status_input: Statu
         return UNKNOWN, "EndUnknown"
     if status_input.facts.is_silent(node, status_input.now):
         return UNKNOWN, "NodeSilent"
+    if rank.is_failing:
+        return RUNNING, NOT_EXITED
     return (STARTING, "ProcessStarts") if rank.report.state == RankState.STARTING else (RUNNING, "ProcessRuns")
 
 

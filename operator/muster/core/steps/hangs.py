@@ -67,6 +67,9 @@ def find_hang(job: Job, facts: JobFacts, attempt: int, now: float) -> Hang | Non
     running = [(node, rank) for node in busy for rank in _find_running_ranks(node, attempt)]
     if any(rank.report.phase is not None for _, rank in running):
         return None
+    # The others wait for a rank whose error ends the attempt (`failure.py`).
+    if any(rank.is_failing for _, rank in running):
+        return None
     # A phase without steps also explains the waits of other ranks after its rank has ended.
     phase_ended_at = max((rank.phase_ended_at or 0.0 for node in facts.nodes for rank in node.ranks), default=0.0)
     timeout = get_hang_timeout(job)
