@@ -4,6 +4,7 @@ import ast
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from fakes.rank_side_agent import PYTHONS, Agent
 from muster_dev.pythons import find_python
+from muster_worker.agent.state import RaisedError
 from muster_worker.rank import stop_file
 from muster_worker.rank_group import link, progress
 
@@ -255,7 +257,7 @@ sys.exit(3 + int(os.environ['LOCAL_RANK']))
     assert node.errors == ""
 
 
-NEEDED_BY_EACH_RANK = ["hook", "hook_environment", "optimizer_import", "progress_file", "stack_signal"]
+NEEDED_BY_EACH_RANK = ["hook", "hook_environment", "progress_file", "raised_error", "stack_signal", "torch_import"]
 
 
 def test_a_rank_imports_only_what_each_rank_needs(agent: Agent) -> None:
@@ -264,6 +266,45 @@ def test_a_rank_imports_only_what_each_rank_needs(agent: Agent) -> None:
     heard = agent.run_rank(sys.executable, _script(agent, script))
     names = ["muster_worker.rank", *(f"muster_worker.rank.{name}" for name in NEEDED_BY_EACH_RANK)]
     assert heard.text == f"{names}\n"
+
+
+TEARDOWN = """
+import os
+from torch.distributed import distributed_c10d
+try:
+    raise ValueError("bad batch")
+finally:
+    distributed_c10d.destroy_process_group()
+    END
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "error"),
+    [
+        ("raise ValueError('bad\\nbatch')", RaisedError("ValueError: bad\nbatch", 0.0, is_uncaught=True)),
+        ("import queue\nraise queue.Empty", RaisedError("_queue.Empty", 0.0, is_uncaught=True)),
+        (
+            "raise RuntimeError('bad\\nException raised from a.cpp:1\\nframe #0')",
+            RaisedError("RuntimeError: bad", 0.0, is_uncaught=True),
+        ),
+        ("import sys\nsys.exit('bad')", None),
+        ("raise KeyboardInterrupt", None),
+        ("import os\nif os.fork() == 0:\n    raise ValueError('of a child')\nos.wait()", None),
+        (TEARDOWN.replace("END", "os._exit(3)"), RaisedError("ValueError: bad batch", 0.0)),
+        (TEARDOWN.replace("END", "1 / 0"), RaisedError("ValueError: bad batch", 0.0, is_uncaught=True)),
+        (TEARDOWN.replace("raise ValueError", "print").replace("END", ""), None),
+    ],
+)
+def test_an_error_is_recorded_when_it_is_raised(agent: Agent, script: str, error: RaisedError | None) -> None:
+    module = agent.folder / "torch" / "distributed" / "distributed_c10d.py"
+    module.parent.mkdir(parents=True)
+    for folder in (module.parent, module.parent.parent):
+        (folder / "__init__.py").touch()
+    module.write_text("def destroy_process_group(): pass\n")
+    recorded = agent.run_rank(sys.executable, _script(agent, script)).progress.error
+    assert (recorded and replace(recorded, at=0.0, activity=None)) == error
+    assert recorded is None or (recorded.activity or "").startswith("train.py:")
 
 
 @pytest.mark.parametrize("name", ["report(step=99)", "stopping()", "phase('eval').__enter__()"])

@@ -9,12 +9,14 @@ from muster_worker.agent.reports import Observation, Snapshot, encode_report, ma
 from muster_worker.agent.state import (
     ActivityFound,
     AgentTerminated,
+    ErrorRaised,
     Event,
     LauncherRecord,
     MetricRecord,
     NodeState,
     PhaseReached,
     ProblemFound,
+    RaisedError,
     RankEnded,
     RankStarted,
     StopBegan,
@@ -30,6 +32,7 @@ from muster_worker.contract.schema import (
     MAX_REPORT_BYTES,
     AgentPhase,
     AgentProblem,
+    RankError,
     RankState,
     Report,
 )
@@ -65,6 +68,30 @@ def test_a_life() -> None:
 @pytest.mark.parametrize(("at", "stopped"), [(49.9, False), (50.0, True), (60.0, True)])
 def test_stopped_is_a_matter_of_time_not_of_news(at: float, *, stopped: bool) -> None:
     assert report_of(a_state(StopBegan(50.0), RankEnded(2, at, 1))).ranks[0].stopped == stopped
+
+
+@pytest.mark.parametrize(
+    ("events", "stepped_at", "error"),
+    [
+        ((RaisedError("E", 90.0, is_uncaught=True),), None, RankError("E", 10.0, uncaught=True)),
+        ((RaisedError("E", 90.0),), 89.0, RankError("E", 10.0)),
+        ((RaisedError("E", 90.0),), 91.0, None),  # the rank has handled it
+        ((RaisedError("E", 90.0, is_uncaught=True),), 91.0, RankError("E", 10.0, uncaught=True)),
+        ((RaisedError("E", 90.0, is_printed=True),), None, RankError("E", 10.0)),
+        ((RaisedError("E", -21.0, is_printed=True),), None, None),
+        ((RaisedError("E", 90.0, is_uncaught=True), RankEnded(2, 95.0, 0)), None, None),
+        ((RaisedError("E", 90.0), StopBegan(91.0), RankEnded(2, 92.0, None, 9)), None, RankError("E", 10.0)),
+        ((StopBegan(89.0), RaisedError("E", 90.0, is_uncaught=True), RankEnded(2, 92.0, 1)), None, None),
+        ((RaisedError("E", 90.0), RaisedError("F", 91.0, is_printed=True)), None, RankError("E", 10.0)),
+        ((RaisedError("F", 91.0, is_printed=True), RaisedError("E", 90.0)), None, RankError("E", 10.0)),
+    ],
+)
+def test_an_error_that_may_have_ended_the_rank(
+    events: tuple[Event | RaisedError, ...], stepped_at: float | None, error: RankError | None
+) -> None:
+    state = a_state(*(ErrorRaised(2, event) if isinstance(event, RaisedError) else event for event in events))
+    observations = {2: Observation(stepped_at=stepped_at)}
+    assert make_report(Snapshot(state, observations), 1, 100.0).ranks[0].error == error
 
 
 def test_a_process_inside_takes_over() -> None:

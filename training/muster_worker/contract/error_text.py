@@ -75,14 +75,14 @@ class ErrorReader:
             self._prefix = header["prefix"]
 
     def _read_traceback_line(self, line: str, prefix: str) -> bool:
-        # A line of another process may come between. A source line may be empty.
-        if not line.startswith(prefix):
-            return False
         text = line[len(prefix) :]
-        if not text or text[0].isspace():
+        if not line.startswith(prefix) or not text or text[0].isspace():
+            return False
+        # A line of another process may come between.
+        if not _names_exception(text):
             return False
         self._prefix = None
-        return bool(_EXCEPTION.match(text)) and self._set_error(text)
+        return self._set_error(text)
 
     def _read_group_line(self, line: str) -> bool:
         """Read a line of an exception group, whose exceptions are its leaves. Returns False at its end."""
@@ -99,7 +99,7 @@ class ErrorReader:
             self._expects_leaf = True
         elif self._expects_leaf and text and not text[0].isspace():
             self._expects_leaf = False
-            if not _GROUP_TITLE.match(text) and _EXCEPTION.match(text):
+            if not _GROUP_TITLE.match(text) and _names_exception(text):
                 self._leaves.append(text)
                 more = ["…"] if len(self._leaves) > MAX_LEAVES else []
                 self._set_error("; ".join(self._leaves[:MAX_LEAVES] + more))
@@ -129,3 +129,12 @@ class ErrorReader:
         self.error = text if len(text) <= MAX_ERROR_CHARS else text[: MAX_ERROR_CHARS - 1] + "…"
         self._may_continue = bool(_LIBRARY_ERROR.search(text)) and len(text) < MAX_ERROR_CHARS
         return True
+
+
+def _names_exception(text: str) -> bool:
+    """Whether a line begins with the name of an exception: `ValueError: bad`, `struct.error: short`, `_queue.Empty`.
+
+    A name without a capital letter and without a module is a program's: `wandb: Run summary`.
+    """
+    match = _EXCEPTION.match(text)
+    return match is not None and ("." in match["name"] or match["name"] != match["name"].lower())

@@ -153,11 +153,12 @@ def build_agent_end(node: NodeFacts, at: float, reason: str, *, since: float | N
 def _build_rank_end(node: NodeFacts, rank: RankFacts) -> End:
     report = rank.report
     last_report_at = node.agent.last_report_at if node.agent is not None else 0.0
+    times = (rank.ended_at, rank.error_at, last_report_at)
     return End(
         EndKind.RANK,
         node.node,
         node.name,
-        rank.ended_at if rank.ended_at is not None else last_report_at,
+        next(at for at in times if at is not None),
         rank=report.rank,
         exit_code=report.exit_code,
         signal=report.signal,
