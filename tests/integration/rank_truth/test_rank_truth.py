@@ -18,13 +18,14 @@ BEHAVIOURS: list[tuple[str, int, str, dict[str, int]]] = [
     ("exit-7", 2, r"Rank 2 on truth-1 failed with exit code 7", {"exitCode": 7}),
     ("kill", 1, r"Rank 1 on truth-0 was killed by SIGKILL", {"signal": 9}),
     ("raise", 3, r"Rank 3 on truth-1 .*ValueError: label 13 is not in 0\.\.9", {"exitCode": 1}),
+    ("raise-and-upload", 3, r"Rank 3 on truth-1 .*ValueError: label 13 is not in 0\.\.9", {}),
     ("segfault", 2, r"Rank 2 on truth-1 .*SIGSEGV", {"signal": 11}),
     ("long-line", 0, r"Rank 0 on truth-0 failed with exit code 9", {"exitCode": 9}),
     ("bad-utf8", 3, r"Rank 3 on truth-1 failed with exit code 9.* caf. red", {"exitCode": 9}),
     ("deaf", 1, r"Rank 1 on truth-0 failed with exit code 4", {"exitCode": 4}),
 ]
 # All ranks' wrappers see the same. tests/integration/agent tries the ends of a rank that `make test` doesn't try here.
-IN_SHORT = [("direct", *behaviour) for behaviour in BEHAVIOURS if behaviour[0] in {"raise", "deaf"}]
+IN_SHORT = [("direct", *behaviour) for behaviour in BEHAVIOURS if behaviour[0] in {"raise-and-upload", "deaf"}]
 ALL = [(launcher, *behaviour) for launcher in ("direct", "torchrun") for behaviour in BEHAVIOURS]
 
 

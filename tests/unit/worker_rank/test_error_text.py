@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster_worker.contract.error_text import MARKS, MAX_ERROR_CHARS, ErrorReader
+from muster_worker.contract.error_text import MARKS, MAX_ERROR_CHARS, ErrorReader, find_error
 
 PYTHON = 'Traceback (most recent call last):\n  File "t.py", line 9, in <module>\n    train()\n    ^^^^^^^\n'
 FAREWELL = "tracker: Run summary:\n\ntracker:   loss 0.25\nView run at: https://metrics.example/r/1\n" * 5
@@ -39,13 +39,6 @@ ncclRemoteError: A call failed possibly due to a network error or a remote proce
 Last error:
 socketProgress: Connection closed by remote peer
 """
-
-
-def read(text: str) -> str:
-    reader = ErrorReader()
-    for line in text.split("\n"):
-        reader.feed(line)
-    return reader.error
 
 
 @pytest.mark.parametrize(
@@ -92,12 +85,12 @@ def read(text: str) -> str:
     ],
 )
 def test_the_error_is_found(output: str, error: str) -> None:
-    assert read(output) == error
+    assert find_error(output) == error
 
 
 def test_an_error_has_a_limit() -> None:
-    assert len(read(f"{PYTHON}ValueError: {'x' * 100_000}")) == MAX_ERROR_CHARS
-    assert len(read(f"{PYTHON}{LOST_PEER}" + "more\n" * 10_000)) == MAX_ERROR_CHARS
+    assert len(find_error(f"{PYTHON}ValueError: {'x' * 100_000}")) == MAX_ERROR_CHARS
+    assert len(find_error(f"{PYTHON}{LOST_PEER}" + "more\n" * 10_000)) == MAX_ERROR_CHARS
 
 
 @pytest.mark.parametrize("output", [PYTHON + "E", GROUP, ABORT, '  File "t.py", line 1\nSyntaxError: x'])

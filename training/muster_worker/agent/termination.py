@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Dict, Optional
+from typing import Dict, Optional, Tuple
 
 from muster_worker.contract.schema import RankReport, Report
 
@@ -55,6 +55,7 @@ def build_summary(report: Report, exit_code: int) -> bytes:
             "stopped": first_failed.stopped,
             "step": first_failed.step,
             "rssBytes": first_failed.rss_bytes,
+            "error": first_failed.error and first_failed.error.text[:512],
             "lastLines": list(first_failed.last_lines),
         }
     return _encode_within_limit(document)
@@ -63,7 +64,13 @@ def build_summary(report: Report, exit_code: int) -> bytes:
 def find_first_failure(report: Report) -> Optional[RankReport]:
     """Return the first rank that failed on this node. Ranks that failed by themselves come before stopped ones."""
     failed_ranks = [rank for rank in report.ranks if rank.ended_age is not None and rank.exit_code != 0]
-    return min(failed_ranks, key=lambda rank: (rank.stopped, -(rank.ended_age or 0.0), rank.rank), default=None)
+    return min(failed_ranks, key=_get_failure_order, default=None)
+
+
+def _get_failure_order(rank: RankReport) -> Tuple[bool, float, int]:
+    if rank.error is not None:
+        return (False, -rank.error.age, rank.rank)
+    return (rank.stopped, -(rank.ended_age or 0.0), rank.rank)
 
 
 def describe_failure(report: Report) -> Optional[str]:
@@ -72,7 +79,9 @@ def describe_failure(report: Report) -> Optional[str]:
         return report.problem.message
     first_failed = find_first_failure(report)
     if first_failed is not None:
-        return "\n".join(first_failed.last_lines)
+        lines, error = first_failed.last_lines, first_failed.error
+        # Many lines may have followed the error.
+        return "\n".join(lines if error is None or error.text.split("\n")[0] in lines else (error.text, *lines))
     if report.launcher is not None and report.launcher.exit_code != 0:
         return "\n".join(report.launcher.last_lines)
     return None

@@ -131,6 +131,14 @@ class ErrorReader:
         return True
 
 
+def find_error(output: str) -> str:
+    """Return the last error in a whole output; "" without one."""
+    reader = ErrorReader()
+    for line in output.split("\n"):
+        reader.feed(line)
+    return reader.error
+
+
 def _names_exception(text: str) -> bool:
     """Whether a line begins with the name of an exception: `ValueError: bad`, `struct.error: short`, `_queue.Empty`.
 

@@ -21,7 +21,7 @@ MAX_CHARS = 3500
 atomic."""
 
 MAX_LINE_CHARS = 300
-"""Maximum length of each of the rank's last lines."""
+"""Maximum length of each of the rank's last lines, and of its error."""
 
 MIN_INTERVAL_SECONDS = 30.0
 MAX_INTERVAL_SECONDS = 120.0
@@ -78,6 +78,8 @@ class RankLine:
     total_steps: Optional[int] = None
     mean_steps_per_second: Optional[float] = None
     trainer_status: Optional[TrainerStatus] = None
+    error: Optional[str] = None  # of a rank that failed, as in `RankError`
+    error_at: Optional[float] = None
 
 
 def format_line(line: RankLine) -> str:
@@ -91,7 +93,7 @@ def format_line(line: RankLine) -> str:
         elif line.metrics:
             line = replace(line, metrics={})
         else:
-            line = replace(line, activity=None, reason=None, no_step_reason=None, host=line.host[:64])
+            line = replace(line, activity=None, reason=None, no_step_reason=None, error=None, host=line.host[:64])
 
 
 def parse_line(text: str) -> Optional[RankLine]:
@@ -118,6 +120,7 @@ def _encode(line: RankLine) -> str:
         last_lines=tuple(_SEARCHED_TEXTS.sub(_escape, text) for text in line.last_lines),
         activity=None if line.activity is None else _SEARCHED_TEXTS.sub(_escape, line.activity),
         phase=None if line.phase is None else _SEARCHED_TEXTS.sub(_escape, line.phase),
+        error=None if line.error is None else _SEARCHED_TEXTS.sub(_escape, line.error),
         metrics={_FIRST_CHARACTER.sub(_escape, name): value for name, value in line.metrics.items()},
     )
     fields: Dict[str, object] = {

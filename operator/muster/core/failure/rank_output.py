@@ -6,6 +6,8 @@ The lines come from untrusted programs, so they are sanitized before use.
 import re
 from functools import lru_cache
 
+from muster_worker.contract.error_text import FRAME_MARKS, ErrorReader
+
 _CACHE_SIZE = 2048
 """The size of each cache, which takes at most a few MiB.
 
@@ -52,6 +54,7 @@ _FAILED_RANK_PATTERN = re.compile(
 # Output of the aborting rank itself: MPICH and Intel MPI, Open MPI.
 _ABORT_PATTERN = re.compile(r"application called MPI_Abort\(|MPI_ABORT was invoked on rank")
 
+_RULER = re.compile(r"[\W_]*")
 _SEPARATOR_LINE = re.compile(r"[-=*_ ]*")
 _MUSTER_PREFIX = "muster: "
 
@@ -72,12 +75,16 @@ def sanitize_line(text: str, limit: int = MAX_CHARS) -> str:
 
 @lru_cache(_CACHE_SIZE)
 def find_error_line(lines: tuple[str, ...]) -> str:
-    """Return the last line that names an exception, or else the last line that is not empty; "" without lines."""
+    """Return the last line that names an exception, or else the last line with a text of its own; "" without lines.
+
+    Frames of a stack and rulers have none.
+    """
     cleaned = _sanitize_lines(lines)
     index = _find_exception_index(cleaned)
     if index is not None:
         return sanitize_line(cleaned[index])
-    return sanitize_line(cleaned[-1]) if cleaned else ""
+    texts = [line for line in cleaned if not (line.startswith(FRAME_MARKS) or _RULER.fullmatch(line))]
+    return sanitize_line((texts or cleaned)[-1]) if cleaned else ""
 
 
 @lru_cache(_CACHE_SIZE)
@@ -147,6 +154,12 @@ def _strip_rank_prefix(line: str) -> str:
 
 
 def _find_exception_index(cleaned_lines: list[str]) -> int | None:
+    reader, last = ErrorReader(), None
+    for index, line in enumerate(cleaned_lines):
+        if reader.feed(line) and reader.error == line:
+            last = index
+    if last is not None:
+        return last
     for index in range(len(cleaned_lines) - 1, -1, -1):
         if _EXCEPTION.match(cleaned_lines[index]) and not _WARNING.match(cleaned_lines[index]):
             return index

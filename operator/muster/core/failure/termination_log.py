@@ -10,12 +10,14 @@ from muster.api.spec.job import Job
 from muster.core.facts import AgentFacts, LauncherFacts, NodeFacts, ProcessState, RankFacts
 from muster.core.termination_message import TerminationMessage
 from muster.core.world import get_procs_per_node
+from muster_worker.contract.error_text import MAX_ERROR_CHARS
 from muster_worker.contract.schema import (
     MAX_LAST_LINES,
     MAX_LINE_CHARS,
     AgentPhase,
     AgentProblem,
     LauncherEnd,
+    RankError,
     RankReport,
     RankState,
     Report,
@@ -115,7 +117,8 @@ def _complete_ranks(job: Job, node: NodeFacts, termination: TerminationMessage, 
         ranks[number] = RankFacts(RankReport(number, local, RankState.RUNNING))
     if failure is not None and (failure.rank not in ranks or not ranks[failure.rank].has_exited):
         local = max(0, failure.rank - node.node_rank * procs)
-        ranks[failure.rank] = RankFacts(replace(failure, local_rank=local), ended_at=at)
+        error_at = None if failure.error is None else at
+        ranks[failure.rank] = RankFacts(replace(failure, local_rank=local), ended_at=at, error_at=error_at)
     unfinished = [number for number, facts in ranks.items() if not facts.has_exited]
     known_successes = sum(facts.report.exit_code == 0 and not facts.report.stopped for facts in ranks.values())
     # The message has only the number of successes, which identifies no rank unless all remaining ranks succeeded.
@@ -161,7 +164,12 @@ def _read_first_failure(value: JSON) -> RankReport | None:
         reason=_read_word(value.get("reason")),
         last_lines=_read_last_lines(value.get("lastLines")),
         step=_read_count(value, "step"),
+        error=_read_error(value.get("error")),
     )
+
+
+def _read_error(value: JSON) -> RankError | None:
+    return RankError(value[:MAX_ERROR_CHARS], 0.0) if isinstance(value, str) and value else None
 
 
 def _read_count(value: Mapping[str, JSON], key: str) -> int | None:

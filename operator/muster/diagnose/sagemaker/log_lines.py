@@ -9,8 +9,17 @@ from dataclasses import dataclass
 from muster.core.facts import MetricFacts, RankFacts
 from muster.core.reports.check_trainer_status import find_trainer_status_problem
 from muster_worker.contract import log_line
+from muster_worker.contract.error_text import MAX_ERROR_CHARS
 from muster_worker.contract.log_line import RankLine
-from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS, EndReason, MetricValue, RankReport, RankState
+from muster_worker.contract.schema import (
+    MAX_LAST_LINES,
+    MAX_LINE_CHARS,
+    EndReason,
+    MetricValue,
+    RankError,
+    RankReport,
+    RankState,
+)
 
 CLOCK_TOLERANCE_SECONDS = 300.0
 """The maximum difference of a host's clock in seconds. Beyond it, use the time of CloudWatch Logs."""
@@ -82,6 +91,7 @@ def _build_facts(line: RankLine, times: _Times) -> RankFacts:
         phase_ended_at=None if line.phase_ended_at is None else times.limit_time(line.phase_ended_at),
         first_step_at=None if line.first_stepped_at is None else times.limit_time(line.first_stepped_at),
         trainer_status_at=None if trainer_status is None else times.limit_time(line.at - trainer_status.age),
+        error_at=times.limit_time(line.error_at) if ended and line.error and line.error_at is not None else None,
     )
 
 
@@ -105,6 +115,7 @@ def _build_report(line: RankLine) -> RankReport:
         total_steps=line.total_steps or None,
         mean_steps_per_second=line.mean_steps_per_second,
         trainer_status=line.trainer_status,
+        error=RankError(line.error[:MAX_ERROR_CHARS], 0.0) if ended and line.error else None,
     )
 
 

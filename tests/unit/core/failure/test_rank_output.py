@@ -32,6 +32,9 @@ GLOO = "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:547] Conne
         (("real problem", "UserWarning: lr_scheduler"), "UserWarning: lr_scheduler"),
         (("ValueError: a", "UserWarning: b"), "ValueError: a"),
         (("AssertionError",), "AssertionError"),
+        (("Traceback (most recent call last):", "_queue.Empty", "tracker: bye"), "_queue.Empty"),
+        (("illegal access", "Exception raised from a", "frame #9: f", "frame #10: g", "+----+"), "illegal access"),
+        (("frame #10: g",), "frame #10: g"),
         (("torchrun: error: unrecognized arguments: --foo",), "torchrun: error: unrecognized arguments: --foo"),
     ],
 )

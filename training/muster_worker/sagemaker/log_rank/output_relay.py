@@ -7,6 +7,7 @@ import select
 import time
 from typing import Callable, Dict, List, Sequence, Tuple
 
+from muster_worker.contract.error_text import find_error
 from muster_worker.rank_group.tail import Tail
 
 _CHUNK = 64 * 1024
@@ -75,6 +76,11 @@ class Relay:
     def error_text(self) -> str:
         """The last part of the rank's standard error."""
         return self._streams[-1].tail.text
+
+    def find_error(self) -> str:
+        """Return the last error in the stored output, of standard error if it has one; "" without one."""
+        errors = (find_error(stream.tail.text) for stream in reversed(self._streams))
+        return next(filter(None, errors), "")
 
     def read_last_lines(self) -> Tuple[str, ...]:
         """Return the last lines of standard error, or of standard output if standard error is empty."""

@@ -97,7 +97,7 @@ class LogReporter:
                 self._relay.read_last_lines()[-MAX_LAST_LINES:], log_line.MAX_LINE_CHARS
             )
             current = activity.describe_error_text(self._relay.error_text)
-            line = replace(line, last_lines=lines, activity=current or line.activity)
+            line = self._add_error(replace(line, last_lines=lines, activity=current or line.activity))
         if number is not None:
             line = replace(line, rss_bytes=peak_bytes)
         if number == signal.SIGKILL and (self._read_oom_count() or 0) > self._oom_count:
@@ -134,6 +134,12 @@ class LogReporter:
             total_steps=current.total_steps,
             mean_steps_per_second=self._speed.steps_per_second,
         )
+
+    def _add_error(self, line: RankLine) -> RankLine:
+        recorded = None if self._progress_file is None else progress.read(self._progress_file).error
+        text, at = (self._relay.find_error(), None) if recorded is None else (recorded.text, recorded.at)
+        (printable,) = output_relay.make_printable([text], log_line.MAX_LINE_CHARS)
+        return replace(line, error=printable or None, error_at=_to_wall_time(at, time.time()))
 
     def _add_activity(self, line: RankLine) -> RankLine:
         is_stalled = line.stepped_at is not None and line.at - line.stepped_at >= self._stall_seconds
