@@ -32,6 +32,7 @@ from muster_worker.contract.schema import (
     LauncherEnd,
     MetricValue,
     Peer,
+    RankError,
     RankReport,
     RankState,
     Report,
@@ -126,6 +127,12 @@ def rank_without_peer(number: int, at: float, activity: str | None = None, step:
 def stopped_rank(number: int, at: float, activity: str | None = None, step: int | None = None) -> RankFacts:
     """Return a rank that muster stopped."""
     return exited_rank(number, at, signal=15, activity=activity, step=step, stopped=True)
+
+
+def with_error(facts: RankFacts, at: float, text: str, *, uncaught: bool = True) -> RankFacts:
+    """Return the rank with an error that it raised `at` seconds after the start."""
+    report = replace(facts.report, error=RankError(text, 0.0, uncaught))
+    return replace(facts, report=report, error_at=START + at)
 
 
 def exited_launcher(

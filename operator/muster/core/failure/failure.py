@@ -9,7 +9,6 @@ from functools import cached_property
 
 from muster.api.spec.job import Job
 from muster.core.facts import JobFacts
-from muster.core.failure import rank_output
 from muster.core.failure.ends import End, EndKind, list_rank_ends
 from muster.core.failure.mpi_root_cause import find_mpi_causes, follows_exit_without_finalize, is_root_cause_uncertain
 from muster.core.failure.secondary_failures import find_possible_causes, is_secondary
@@ -87,9 +86,9 @@ def find_failure(job: Job, facts: JobFacts, *, has_started: bool) -> Failure | N
     ends = causes(job, facts, has_started=has_started)
     if not ends:
         return None
-    root_cause, at = _find_root_cause(facts, ends), ends[0].failed_at
+    root_cause, at = _find_root_cause(ends), ends[0].failed_at
     is_uncertain = is_root_cause_uncertain(job, facts, root_cause)
-    same_errors = _find_same_errors(facts, root_cause, ends)
+    same_errors = _find_same_errors(root_cause, ends)
     if not is_secondary(root_cause) and not follows_exit_without_finalize(job, facts, root_cause):
         return Failure(at, same_errors, is_uncertain=is_uncertain)
     # All ranks failed with the same error, so they lost an external service, not a peer.
@@ -121,39 +120,26 @@ def find_cause_deadline(job: Job, facts: JobFacts, failure: Failure) -> float | 
     return failure.at + CAUSE_SECONDS if may_exit else None
 
 
-def _find_root_cause(facts: JobFacts, ends: tuple[End, ...]) -> End:
+def _find_root_cause(ends: tuple[End, ...]) -> End:
     first = ends[0]
     # Take the first end that is not secondary, within the window after the first failure.
     for end in ends:
         if not is_secondary(end) and (end.has_own_error or end.earliest <= first.failed_at + WINDOW_SECONDS):
             return end
-    # All failures are lost connections. Prefer a rank that printed its own exception but was stopped before it exited.
-    for end in list_rank_ends(facts):
-        if end.stopped and end.at <= first.at + WINDOW_SECONDS and _has_printed_own_error(end):
-            return end
     # The cause was not observed: its rank exited with code 0, or its node is unreachable. Use the first failure.
     return first
 
 
-def _has_printed_own_error(end: End) -> bool:
-    # On SageMaker, ranks report only what they printed.
-    return end.exit_code != 0 and rank_output.contains_exception(end.lines) and not end.mentions_lost_peer
-
-
-def _find_same_errors(facts: JobFacts, root_cause: End, ends: tuple[End, ...]) -> tuple[End, ...]:
+def _find_same_errors(root_cause: End, ends: tuple[End, ...]) -> tuple[End, ...]:
     """Return the root cause, and all other ends with the same error."""
     signature = root_cause.error_signature
     # Exit code 1 without output is too common to compare.
     if not signature and root_cause.exit_code == 1:
         return (root_cause,)
     kind = _describe_kind(root_cause)
-    others = [end for end in ends if _describe_kind(end) == kind]
-    # Include ranks that failed in the same way but were stopped before they exited.
-    others += [end for end in list_rank_ends(facts) if end.stopped and _has_printed_own_error(end)]
-    return (
-        root_cause,
-        *(end for end in dict.fromkeys(others) if end != root_cause and end.error_signature == signature),
-    )
+    # Ranks with the same error end in other ways if muster stops them before they exit.
+    others = [end for end in ends if end != root_cause and (end.has_own_error or _describe_kind(end) == kind)]
+    return (root_cause, *(end for end in others if end.error_signature == signature))
 
 
 def _describe_kind(end: End) -> tuple[EndKind, int | None, int | None, str | None]:

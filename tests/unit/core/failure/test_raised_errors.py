@@ -9,7 +9,6 @@ from muster.core.facts import RankFacts
 from muster.core.failure.failure import TEARDOWN_SECONDS, find_failure
 from muster.core.judge import judge
 from muster.core.outcome import Verdict
-from muster_worker.contract.schema import RankError
 from unit.core.builders import (
     START,
     compute_status,
@@ -23,29 +22,25 @@ from unit.core.builders import (
     running_node,
     stopped_node,
     stopped_rank,
+    with_error,
 )
 
 OWN = "ValueError: bad batch 17"
 LOST_PEER = "torch.distributed.DistBackendError: NCCL error\nncclRemoteError: remote process exiting"
 
 
-def raising(facts: RankFacts, at: float, text: str = OWN, *, uncaught: bool = True) -> RankFacts:
-    """Return the rank with an error that it raised `at` seconds after the start."""
-    return replace(facts, report=replace(facts.report, error=RankError(text, 0.0, uncaught)), error_at=START + at)
-
-
 @pytest.mark.parametrize(
     "cause",
     [
-        raising(exited_rank(3, 12.0, exit_code=1), 9.0),
-        raising(exited_rank(3, 90.0, exit_code=1), 9.0),  # it uploaded its files first
-        raising(exited_rank(3, 10.5, signal=15), 9.0, uncaught=False),  # torchrun stopped it
-        raising(stopped_rank(3, 11.0), 9.0, uncaught=False),
-        raising(exited_rank(3, 11.0, signal=9, stopped=True), 9.0),
+        with_error(exited_rank(3, 12.0, exit_code=1), 9.0, OWN),
+        with_error(exited_rank(3, 90.0, exit_code=1), 9.0, OWN),  # it uploaded its files first
+        with_error(exited_rank(3, 10.5, signal=15), 9.0, OWN, uncaught=False),  # torchrun stopped it
+        with_error(stopped_rank(3, 11.0), 9.0, OWN, uncaught=False),
+        with_error(exited_rank(3, 11.0, signal=9, stopped=True), 9.0, OWN),
     ],
 )
 def test_a_rank_that_lost_a_peer_is_not_the_cause_of_a_rank_with_an_own_error(cause: RankFacts) -> None:
-    late = raising(exited_rank(2, 10.2, exit_code=1), 10.1, LOST_PEER)
+    late = with_error(exited_rank(2, 10.2, exit_code=1), 10.1, LOST_PEER)
     seen = facts(stopped_node(0, rank_without_peer(0, 10.0), stopped_rank(1, 11.0)), stopped_node(1, late, cause))
     failure = find_failure(job(), seen, has_started=True)
     assert failure is not None
@@ -54,8 +49,8 @@ def test_a_rank_that_lost_a_peer_is_not_the_cause_of_a_rank_with_an_own_error(ca
 
 
 def test_the_first_of_two_own_errors_is_the_cause_although_its_rank_ends_last() -> None:
-    first = raising(exited_rank(0, 15.0, exit_code=1), 9.0)
-    second = raising(exited_rank(2, 10.0, exit_code=3), 9.9, "RuntimeError: the loader is closed")
+    first = with_error(exited_rank(0, 15.0, exit_code=1), 9.0, OWN)
+    second = with_error(exited_rank(2, 10.0, exit_code=3), 9.9, "RuntimeError: the loader is closed")
     failure = find_failure(
         job(), facts(finished_node(0, first, rank(1)), finished_node(1, second, rank(3))), has_started=True
     )
@@ -64,7 +59,7 @@ def test_the_first_of_two_own_errors_is_the_cause_although_its_rank_ends_last() 
 
 
 def test_ranks_with_the_same_error_are_named_together() -> None:
-    ranks = [raising(exited_rank(number, 9.0 + number, exit_code=1), 9.0) for number in range(4)]
+    ranks = [with_error(exited_rank(number, 9.0 + number, exit_code=1), 9.0, OWN) for number in range(4)]
     status = compute_status(
         job(), Status(), facts(finished_node(0, *ranks[:2]), finished_node(1, *ranks[2:])), START + 20
     )
@@ -72,7 +67,7 @@ def test_ranks_with_the_same_error_are_named_together() -> None:
 
 
 def test_mpirun_kills_a_rank_that_has_raised_an_error() -> None:
-    cause = raising(exited_rank(2, 10.1, signal=9), 9.0)
+    cause = with_error(exited_rank(2, 10.1, signal=9), 9.0, OWN)
     ended = facts(
         finished_node(0, exited_rank(0, 10.0, signal=9), exited_rank(1, 10.0, signal=9)),
         finished_node(1, cause, exited_rank(3, 10.0, signal=9)),
@@ -83,7 +78,7 @@ def test_mpirun_kills_a_rank_that_has_raised_an_error() -> None:
 
 
 def test_a_rank_that_does_not_exit_is_named_at_once_and_has_failed_after_a_wait() -> None:
-    stuck = facts(running_node(0, rank(0), rank(1)), running_node(1, raising(rank(2, step=5), 9.0), rank(3)))
+    stuck = facts(running_node(0, rank(0), rank(1)), running_node(1, with_error(rank(2, step=5), 9.0, OWN), rank(3)))
     before = compute_status(job(), Status(), stuck, START + 10)
     assert before.phase == "Running"
     assert f"rank 2 has not exited since its error: {OWN}" in before.message
@@ -99,7 +94,7 @@ def test_a_rank_that_does_not_exit_is_named_at_once_and_has_failed_after_a_wait(
 
 def test_the_others_do_not_hang_while_they_wait_for_a_rank_that_raised_an_error() -> None:
     waiting = [replace(rank(number, step=5), last_step_at=START + 8, first_step_at=START + 1) for number in (0, 1, 3)]
-    stuck = raising(replace(rank(2, step=5), last_step_at=START + 8, first_step_at=START + 1), 9.0)
+    stuck = with_error(replace(rank(2, step=5), last_step_at=START + 8, first_step_at=START + 1), 9.0, OWN)
     seen = facts(running_node(0, *waiting[:2]), running_node(1, stuck, waiting[2]))
     now = START + 1000
     agents = [
@@ -109,7 +104,9 @@ def test_the_others_do_not_hang_while_they_wait_for_a_rank_that_raised_an_error(
 
 
 def test_a_rank_with_an_own_error_and_a_failed_peer_is_stopped_without_a_wait() -> None:
-    seen = facts(running_node(0, rank_without_peer(0, 10.0), rank(1)), running_node(1, raising(rank(2), 9.0), rank(3)))
+    seen = facts(
+        running_node(0, rank_without_peer(0, 10.0), rank(1)), running_node(1, with_error(rank(2), 9.0, OWN), rank(3))
+    )
     outcome = judge(job(), Status(), seen, START + 10.1)
     assert outcome.verdict is Verdict.FAILED
     assert outcome.failure is not None

@@ -31,6 +31,7 @@ from unit.core.builders import (
     running_node,
     stopped_node,
     stopped_rank,
+    with_error,
     with_sigterm,
     without_reports,
 )
@@ -233,10 +234,12 @@ CASES = (
             stopped_node(
                 0,
                 exited_rank(0, 1.0, exit_code=1, lines=(IMPORT_ERROR,)),
-                exited_rank(1, 1.1, signal=15, lines=(IMPORT_ERROR,), stopped=True),
+                with_error(exited_rank(1, 1.1, signal=15, stopped=True), 1.0, IMPORT_ERROR),
             ),
             stopped_node(
-                1, exited_rank(2, 1.1, exit_code=1, lines=(IMPORT_ERROR,), stopped=True), stopped_rank(3, 1.1)
+                1,
+                with_error(exited_rank(2, 1.1, exit_code=1, stopped=True), 1.0, IMPORT_ERROR),
+                stopped_rank(3, 1.1),
             ),
         ),
         f"3 ranks failed the same way (0-2): {IMPORT_ERROR}; 1 other was stopped",
@@ -290,7 +293,7 @@ CASES = (
             stopped_node(0, rank_without_peer(0, 1.0), stopped_rank(1, 1.2)),
             stopped_node(
                 1,
-                exited_rank(2, 1.1, signal=15, stopped=True, lines=("ValueError: bad label",), step=4),
+                with_error(exited_rank(2, 1.1, signal=15, stopped=True, step=4), 1.0, "ValueError: bad label"),
                 stopped_rank(3, 1.2),
             ),
         ),
