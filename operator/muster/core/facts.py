@@ -96,8 +96,8 @@ class RankFacts:
     @property
     def is_failing(self) -> bool:
         """Whether the rank runs although its main thread is over, because nothing has caught its error."""
-        report = self.report
-        return report.state == RankState.RUNNING and report.error is not None and report.error.uncaught
+        error = self.report.error
+        return self.report.state == RankState.RUNNING and error is not None and error.uncaught
 
     @property
     def has_succeeded(self) -> bool:
@@ -183,16 +183,14 @@ class NodeFacts:
         if agent is None or self.process.state is not ProcessState.RUNNING:
             return False
         report = agent.report
-        reachable = report.address is not None and report.port is not None
-        return report.phase == AgentPhase.READY and report.problem is None and reachable
+        return report.phase == AgentPhase.READY and None not in (report.address, report.port) and not report.problem
 
     @property
     def has_started(self) -> bool:
         """Whether the node has received the start command, or reports a start."""
-        agent = self.current_agent
-        if agent is not None and agent.report.attempt > 0:
-            return True
-        return self.command is not None and self.command.kind == CommandKind.START
+        agent, command = self.current_agent, self.command
+        has_reported = agent is not None and agent.report.attempt > 0
+        return has_reported or (command is not None and command.kind == CommandKind.START)
 
     @property
     def has_ended(self) -> bool:
@@ -208,9 +206,8 @@ class NodeFacts:
     @property
     def is_scheduled(self) -> bool:
         """Whether the node's pod is scheduled, or its process exists."""
-        if self.process.state is ProcessState.WAITING:
-            return self.process.scheduled_at is not None
-        return self.process.state is not ProcessState.MISSING
+        is_waiting = self.process.state is ProcessState.WAITING
+        return self.process.scheduled_at is not None if is_waiting else self.process.state is not ProcessState.MISSING
 
     @property
     def has_no_report(self) -> bool:
@@ -300,5 +297,4 @@ class JobFacts:
 
     def is_silent(self, node: NodeFacts, now: float) -> bool:
         """Whether the node's process exists but its agent has stopped reporting."""
-        at = self.find_silence_time(node)
-        return at is not None and now >= at
+        return (at := self.find_silence_time(node)) is not None and now >= at

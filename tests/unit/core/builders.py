@@ -24,6 +24,7 @@ from muster.core.facts import (
 from muster.core.judge import judge
 from muster.core.problem import Problem
 from muster.core.status.summarise import summarise
+from muster_worker.contract.error_text import RankError
 from muster_worker.contract.schema import (
     AgentPhase,
     AgentProblem,
@@ -32,7 +33,6 @@ from muster_worker.contract.schema import (
     LauncherEnd,
     MetricValue,
     Peer,
-    RankError,
     RankReport,
     RankState,
     Report,

@@ -9,7 +9,7 @@ from muster_worker.agent.reports import Observation, Snapshot, encode_report, ma
 from muster_worker.agent.state import (
     ActivityFound,
     AgentTerminated,
-    ErrorRaised,
+    ErrorSeen,
     Event,
     LauncherRecord,
     MetricRecord,
@@ -25,6 +25,7 @@ from muster_worker.agent.state import (
 )
 from muster_worker.agent.termination import MAX_BYTES, build_summary
 from muster_worker.contract import wire
+from muster_worker.contract.error_text import RankError
 from muster_worker.contract.schema import (
     MAX_LAST_LINES,
     MAX_LINE_CHARS,
@@ -32,7 +33,6 @@ from muster_worker.contract.schema import (
     MAX_REPORT_BYTES,
     AgentPhase,
     AgentProblem,
-    RankError,
     RankState,
     Report,
 )
@@ -89,7 +89,7 @@ def test_stopped_is_a_matter_of_time_not_of_news(at: float, *, stopped: bool) ->
 def test_an_error_that_may_have_ended_the_rank(
     events: tuple[Event | RaisedError, ...], stepped_at: float | None, error: RankError | None
 ) -> None:
-    state = a_state(*(ErrorRaised(2, event) if isinstance(event, RaisedError) else event for event in events))
+    state = a_state(*(ErrorSeen(2, event) if isinstance(event, RaisedError) else event for event in events))
     observations = {2: Observation(stepped_at=stepped_at)}
     assert make_report(Snapshot(state, observations), 1, 100.0).ranks[0].error == error
 

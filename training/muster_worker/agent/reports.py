@@ -8,7 +8,8 @@ from typing import Mapping, Optional, Tuple
 from muster_worker.agent.state import NodeState, RaisedError, RankRecord
 from muster_worker.agent.trainer_progress import build_trainer_status
 from muster_worker.contract import wire
-from muster_worker.contract.schema import LauncherEnd, MetricValue, RankError, RankReport, RankState, Report
+from muster_worker.contract.error_text import RankError
+from muster_worker.contract.schema import LauncherEnd, MetricValue, RankReport, RankState, Report
 
 MAX_PRINTED_SECONDS = 120.0
 """A printed error ends its rank within this time, with atexit functions that upload files. An older one was handled."""
@@ -134,8 +135,12 @@ def _build_rank_report(state: NodeState, record: RankRecord, observation: Observ
         total_steps=observation.total_steps,
         mean_steps_per_second=observation.mean_steps_per_second,
         trainer_status=build_trainer_status(state.trainer, now, max_age) if record.rank == 0 else None,
-        error=error and RankError(error.text, _compute_bounded_age(error.at, now, max_age), error.is_uncaught),
+        error=None if error is None else _build_error(error, _compute_bounded_age(error.at, now, max_age)),
     )
+
+
+def _build_error(error: RaisedError, age: float) -> RankError:
+    return RankError(error.text, age, error.is_uncaught)
 
 
 def _find_own_error(

@@ -133,7 +133,7 @@ class ActivityChanged:
 
 
 @dataclass(frozen=True)
-class ErrorRaised:
+class ErrorSeen:
     """A rank's last error. What the rank's Python hook records replaces what the rank has printed."""
 
     rank: int
@@ -187,7 +187,7 @@ Event = Union[
     RankEnded,
     ActivityFound,
     ActivityChanged,
-    ErrorRaised,
+    ErrorSeen,
     LauncherRecord,
     MetricRecord,
     TrainerReport,
@@ -271,12 +271,12 @@ def _set_metric(current: Tuple[MetricRecord, ...], record: MetricRecord) -> Tupl
 
 def _apply_to_rank(
     record: RankRecord,
-    event: Union[RankStarted, RankEnded, ActivityFound, ActivityChanged, ErrorRaised],
+    event: Union[RankStarted, RankEnded, ActivityFound, ActivityChanged, ErrorSeen],
     stop_began_at: Optional[float],
 ) -> RankRecord:
     if isinstance(event, ActivityFound):
         return record if record.activity else replace(record, activity=event.activity)
-    if isinstance(event, ErrorRaised):
+    if isinstance(event, ErrorSeen):
         is_known = event.error.is_printed and record.error is not None and not record.error.is_printed
         return record if is_known else replace(record, error=event.error)
     if record.ended_at is not None:

@@ -1,4 +1,4 @@
-"""Finds the error in a program's output: the exception of a Python traceback, or of a C++ program's abort. Pure.
+"""A rank's error, and how to find it in the output: a Python traceback's exception, or a C++ program's abort. Pure.
 
 An error may be followed by any number of lines, such as the farewell of an experiment tracker. So the agent reads each
 line when it passes, and keeps the last error.
@@ -7,6 +7,7 @@ line when it passes, and keeps the last error.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import List, Optional
 
 MAX_ERROR_CHARS = 1024
@@ -34,6 +35,19 @@ _WHAT = re.compile(r"\s*what\(\):\s+(?P<text>.*)$")
 _LIBCXX_ABORT = re.compile(r"(?:libc\+\+abi: )?terminating .*exception of type (?P<text>.+)$")
 _LIBRARY_ERROR = re.compile(r"NCCL|Dist(?:Backend|Network|Store)Error|c10d|gloo", re.IGNORECASE)
 """Errors whose further lines say which peer was lost. Those of other errors may be anything."""
+
+
+@dataclass(frozen=True)
+class RankError:
+    """A rank's own error, `age` seconds ago. The first line of `text` is its message.
+
+    It is `uncaught` if no code of the rank's main thread has caught it. Otherwise the rank was handling it when it
+    closed its process groups, or printed it, or the rank is no Python program.
+    """
+
+    text: str
+    age: float
+    uncaught: bool = False
 
 
 class ErrorReader:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Mapping, Optional, Tuple, Union
 
 from muster_worker.contract.collectives import GroupCollective
+from muster_worker.contract.error_text import RankError
 from muster_worker.contract.mpi import Mpi
 from muster_worker.contract.network import Link, NetworkFigures
 from muster_worker.contract.source import EditedSource
@@ -155,19 +156,6 @@ class Plan:
     @property
     def world_size(self) -> int:
         return self.nodes * self.procs_per_node
-
-
-@dataclass(frozen=True)
-class RankError:
-    """A rank's own error, `age` seconds ago. The first line of `text` is its message.
-
-    It is `uncaught` if no code of the rank's main thread has caught it. Otherwise the rank was handling it when it
-    closed its process groups, or printed it, or the rank is no Python program.
-    """
-
-    text: str
-    age: float
-    uncaught: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ import contextlib
 import os
 import resource
 import socket
-from typing import List, Optional, Tuple
+import time
+from typing import List, Mapping, Optional, Tuple
 
 from muster_worker.agent.log import Log
-from muster_worker.agent.state import RaisedError
+from muster_worker.agent.state import ErrorSeen, Event, MetricRecord, RaisedError
 from muster_worker.contract import wire
 from muster_worker.rank_group.link import EndedMessage, HelloMessage, Message, Receiver, RefusedMessage, StartedMessage
 from muster_worker.rank_group.mean_speed import SpeedSamples
@@ -81,14 +82,16 @@ class RankLink:
                 return lines
         return ()
 
-    def take_printed_error(self) -> Optional[RaisedError]:
-        """Return the last error in the rank's output; None if it was returned before, or without one."""
+    def build_output_events(self, values: Mapping[str, float]) -> List[Event]:
+        """Return the events of metrics that the output had, and of an error that it has had since the last call."""
+        rank, now = self.hello.rank if self.hello is not None else -1, time.monotonic()
+        events: List[Event] = [MetricRecord(name, value, rank, now) for name, value in values.items()]
         errors = [stream.error for stream in self.streams if stream.error is not None]
         last = max(errors, key=lambda error: error.at, default=None)
-        if last is self._printed_error:
-            return None
-        self._printed_error = last
-        return last
+        if last is not None and last is not self._printed_error:
+            self._printed_error = last
+            events.append(ErrorSeen(rank, last))
+        return events
 
     @property
     def error_text(self) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import selectors
 import time
-from typing import Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
 from muster_worker.agent.log import Log
 from muster_worker.agent.reports import Observation
 from muster_worker.agent.state import (
     ActivityFound,
-    ErrorRaised,
+    ErrorSeen,
     Event,
     MetricRecord,
     ProblemFound,
@@ -139,7 +139,7 @@ class RankRegistry:
             if (at := rank_progress.reported_at) is not None:
                 events += [MetricRecord(name, value, rank, at) for name, value in rank_progress.metrics.items()]
             if rank_progress.error is not None:
-                events.append(ErrorRaised(rank, rank_progress.error))
+                events.append(ErrorSeen(rank, rank_progress.error))
             link.speed = progress.add_speed_sample(link.speed, rank_progress)
             if (pid := link.running_pid) is not None:
                 link.command_line = processes.read_command_line(pid) or link.command_line
@@ -171,7 +171,7 @@ class RankRegistry:
             self._drop_link(link)
             for stream in link.streams:
                 if not stream.is_closed:
-                    events += self._build_output_events(link, stream.drain())
+                    events += link.build_output_events(stream.drain())
                     stream.release(self._selector)
         return events
 
@@ -278,23 +278,17 @@ class RankRegistry:
         events: List[Event] = []
         for stream in link.streams:
             if not stream.is_closed:
-                events += self._build_output_events(link, stream.drain())
+                events += link.build_output_events(stream.drain())
         activity = describe_error_text(link.error_text) if end.exit_code else None
         if activity is not None:
             events.append(ActivityFound(end.rank, activity))
         return [*events, end]
 
     def _read(self, link: RankLink, stream: Stream) -> List[Event]:
-        events = self._build_output_events(link, stream.read())
+        events = link.build_output_events(stream.read())
         if stream.is_closed:
             stream.release(self._selector)
         return events
-
-    def _build_output_events(self, link: RankLink, values: Mapping[str, float]) -> List[Event]:
-        rank = link.hello.rank if link.hello is not None else -1
-        now, error = time.monotonic(), link.take_printed_error()
-        events: List[Event] = [MetricRecord(name, value, rank, now) for name, value in values.items()]
-        return events if error is None else [*events, ErrorRaised(rank, error)]
 
     def _drop_link(self, link: RankLink) -> None:
         if link.receiver.socket.fileno() != -1:

@@ -10,14 +10,13 @@ from muster.api.spec.job import Job
 from muster.core.facts import AgentFacts, LauncherFacts, NodeFacts, ProcessState, RankFacts
 from muster.core.termination_message import TerminationMessage
 from muster.core.world import get_procs_per_node
-from muster_worker.contract.error_text import MAX_ERROR_CHARS
+from muster_worker.contract.error_text import MAX_ERROR_CHARS, RankError
 from muster_worker.contract.schema import (
     MAX_LAST_LINES,
     MAX_LINE_CHARS,
     AgentPhase,
     AgentProblem,
     LauncherEnd,
-    RankError,
     RankReport,
     RankState,
     Report,

@@ -241,28 +241,21 @@ def _check_metrics(report: Report, shape: JobShape, _: float) -> str | None:
 def _check_ages(report: Report, shape: JobShape, at: float) -> str | None:
     # The earliest end is the root cause of a job's failure, so no event may be in the future or before the job.
     oldest = max(0.0, at - shape.created_at) + CLOCK_TOLERANCE_SECONDS
+    ages = ((path, age) for path, age in _list_ages(report) if age is not None)
+    wrong = (path for path, age in ages if not 0.0 <= age <= oldest)
+    return next((f"{path}: not between now and the job's creation" for path in wrong), None)
+
+
+def _list_ages(report: Report) -> Iterator[tuple[str, float | None]]:
+    """Yield the path and the value of each age."""
     for index, rank in enumerate(report.ranks):
-        for name, age in _list_rank_ages(rank):
-            if age is not None and not 0.0 <= age <= oldest:
-                return f"ranks[{index}].{name}: {_AGE_OUT_OF_RANGE}"
-    for index, metric in enumerate(report.metrics):
-        if not 0.0 <= metric.age <= oldest:
-            return f"metrics[{index}].age: {_AGE_OUT_OF_RANGE}"
-    if report.terminated_age is not None and not 0.0 <= report.terminated_age <= oldest:
-        return f"terminated_age: {_AGE_OUT_OF_RANGE}"
-    if report.launcher is not None and not 0.0 <= report.launcher.age <= oldest:
-        return f"launcher.age: {_AGE_OUT_OF_RANGE}"
-    return None
-
-
-def _list_rank_ages(rank: RankReport) -> Iterator[tuple[str, float | None]]:
-    for name in ("started_age", "ended_age", "step_age", "first_step_age", "phase_ended_age"):
-        yield name, getattr(rank, name)
-    yield "error.age", None if rank.error is None else rank.error.age
-    yield "trainer_status.age", None if rank.trainer_status is None else rank.trainer_status.age
-
-
-_AGE_OUT_OF_RANGE = "not between now and the job's creation"
+        for name in ("started_age", "ended_age", "step_age", "first_step_age", "phase_ended_age"):
+            yield f"ranks[{index}].{name}", getattr(rank, name)
+        yield f"ranks[{index}].error.age", None if rank.error is None else rank.error.age
+        yield f"ranks[{index}].trainer_status.age", None if rank.trainer_status is None else rank.trainer_status.age
+    yield from ((f"metrics[{index}].age", metric.age) for index, metric in enumerate(report.metrics))
+    yield "terminated_age", report.terminated_age
+    yield "launcher.age", None if report.launcher is None else report.launcher.age
 
 
 def _find_first_problem(ranks: Iterable[RankReport], find_problem: Callable[[RankReport], str | None]) -> str | None:

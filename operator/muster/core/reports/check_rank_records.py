@@ -1,8 +1,8 @@
 """Validate the end and the last lines of a rank or a launcher, and the last collectives of a rank."""
 
 from muster_worker.contract.collectives import MAX_COLLECTIVE_CHARS, MAX_GROUPS, GroupCollective
-from muster_worker.contract.error_text import MAX_ERROR_CHARS
-from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS, RankError
+from muster_worker.contract.error_text import MAX_ERROR_CHARS, RankError
+from muster_worker.contract.schema import MAX_LAST_LINES, MAX_LINE_CHARS
 
 MAX_EXIT_CODE = 255
 MAX_SIGNAL = 64

@@ -172,12 +172,11 @@ def describe_running(status_input: StatusInput, progress: Progress | None) -> st
             parts.append(describe_stragglers(stragglers))
     else:
         parts.extend(_describe_missing_step_counts(views))
-    parts.extend(_describe_failing_rank(views))
     for state, text in ((STARTING, "starting"), (SUCCEEDED, "done")):
         ranks = [view.rank for view in views if view.state == state]
         if ranks:
             parts.append(f"{len(ranks)} {text} ({format_ranges(ranks, MAX_RANGE_CHARS)})")
-    parts.extend(_describe_uploads(status_input.facts))
+    parts.extend((*_describe_failing_rank(views), *_describe_uploads(status_input.facts)))
     check = summarise_check(status_input.facts.nodes) if status_input.job.spec.network.check else None
     if check is not None and check.slow:
         more = f" and {check.slow_count - MAX_NAMES} more" if check.slow_count > MAX_NAMES else ""

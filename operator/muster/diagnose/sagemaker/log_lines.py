@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from muster.core.facts import MetricFacts, RankFacts
 from muster.core.reports.check_trainer_status import find_trainer_status_problem
 from muster_worker.contract import log_line
-from muster_worker.contract.error_text import MAX_ERROR_CHARS
+from muster_worker.contract.error_text import MAX_ERROR_CHARS, RankError
 from muster_worker.contract.log_line import RankLine
 from muster_worker.contract.schema import (
     MAX_LAST_LINES,
     MAX_LINE_CHARS,
     EndReason,
     MetricValue,
-    RankError,
     RankReport,
     RankState,
 )
