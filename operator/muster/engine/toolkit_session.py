@@ -15,8 +15,9 @@ from muster.api.timestamps import parse_timestamp
 from muster.backends.local.folders import Folders, link_channels
 from muster.backends.local.hosts import render_hosts_file
 from muster.backends.local.layout import RunLayout, make_folders
+from muster.backends.local.log_tail import LineReader
 from muster.backends.local.process_tree import kill_marked
-from muster.backends.local.processes import AgentProcesses, OnLine
+from muster.backends.local.processes import AgentProcesses
 from muster.backends.local.session import Machine
 from muster.backends.local.toolkit.backend import ToolkitBackend
 from muster.backends.local.toolkit.host import (
@@ -88,7 +89,7 @@ def find_framework_module(job: Job) -> str:
 
 @asynccontextmanager
 async def open_toolkit(
-    run: ToolkitRun, *, on_line: OnLine, clock: Callable[[], float]
+    run: ToolkitRun, *, reader: LineReader, clock: Callable[[], float]
 ) -> AsyncIterator[ToolkitSession]:
     """Create the run's folders, and open a session. On exit, end all remaining processes.
 
@@ -105,9 +106,9 @@ async def open_toolkit(
             changed.set()
         # The board shows the contents of report lines in its own form.
         if MARK not in text:
-            on_line(node, text)
+            reader.on_line(node, text)
 
-    processes = AgentProcesses(clock, handle_line, changed.set)
+    processes = AgentProcesses(clock, LineReader(handle_line), changed.set)
     backend = ToolkitBackend(
         job=job,
         layout=layout,

@@ -16,6 +16,7 @@ import pytest
 from integration.rank_truth.truth import TORCH_WORKLOAD, WORKLOAD, Case
 from muster.backends.local.folders import Folders
 from muster.backends.local.layout import RunLayout
+from muster.backends.local.log_tail import LineReader
 from muster.backends.local.scratch import Scratch
 from muster.backends.local.session import Machine, open_session
 from muster.core.facts import JobFacts
@@ -79,7 +80,7 @@ async def witness_a_kill(case: Case, folder: pathlib.Path, victim: int) -> Witne
     with Scratch(pathlib.Path(tempfile.gettempdir())) as scratch:
         layout = RunLayout(folder / "out", scratch.folder, job.metadata.name)
         async with open_session(
-            job, layout, machine=machine, folders=Folders({}, None), on_line=witness.hear, clock=time.time
+            job, layout, machine=machine, folders=Folders({}, None), reader=LineReader(witness.hear), clock=time.time
         ) as session:
             run = asyncio.create_task(
                 LocalRun(job, session.backend, session.change_event, time.time, witness.see).run(),

@@ -17,8 +17,9 @@ from muster.backends.local.environment import build_agent_environment
 from muster.backends.local.folders import Folders, link_channels
 from muster.backends.local.hosts import render_hosts_file
 from muster.backends.local.layout import RunLayout, make_folders
+from muster.backends.local.log_tail import LineReader
 from muster.backends.local.process_tree import kill_marked
-from muster.backends.local.processes import AgentProcesses, OnLine
+from muster.backends.local.processes import AgentProcesses
 from muster.collector.collector import Collector
 from muster.collector.heartbeat import compute_heartbeat_seconds
 from muster.collector.pod_directory import PodIdentity
@@ -89,7 +90,7 @@ class LocalSession:
 
 @asynccontextmanager
 async def open_session(
-    job: Job, layout: RunLayout, *, machine: Machine, folders: Folders, on_line: OnLine, clock: Callable[[], float]
+    job: Job, layout: RunLayout, *, machine: Machine, folders: Folders, reader: LineReader, clock: Callable[[], float]
 ) -> AsyncIterator[LocalSession]:
     """Create the run's folders and start its collector; at the end, kill all remaining processes.
 
@@ -117,7 +118,7 @@ async def open_session(
     collector.start_leading(lambda: True)
     try:
         _write_files(job, layout, machine, url, certificate.authority)
-        processes = AgentProcesses(clock, on_line, changed.set)
+        processes = AgentProcesses(clock, reader, changed.set)
         try:
             yield LocalSession(_make_backend(machine, processes, store, tokens), changed)
         finally:

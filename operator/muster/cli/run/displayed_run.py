@@ -16,7 +16,7 @@ from muster.api.status.status import Status
 from muster.api.yaml.serialise import serialise_resource
 from muster.backends.local.folder_lock import FolderInUse
 from muster.backends.local.layout import RunLayout
-from muster.backends.local.processes import OnLine
+from muster.backends.local.log_tail import BACKLOG_BYTES, LineReader
 from muster.cli.board.rank_lines import parse_line, should_show
 from muster.cli.board.view import View
 from muster.cli.display import Display
@@ -42,8 +42,8 @@ FAILED = 1
 class SessionOpener(Protocol):
     """Opens a session of the run's backend, which kills the remaining processes when it exits."""
 
-    def __call__(self, *, on_line: OnLine, clock: Callable[[], float]) -> AbstractAsyncContextManager[Session]:
-        """Open a session. `on_line` gets each line of a node's output, and `clock` returns Unix seconds."""
+    def __call__(self, *, reader: LineReader, clock: Callable[[], float]) -> AbstractAsyncContextManager[Session]:
+        """Open a session. `reader` gets the lines of the nodes' output, and `clock` returns Unix seconds."""
         ...
 
 
@@ -87,7 +87,10 @@ class DisplayedRun:
     async def run(self, opener: SessionOpener) -> ReconcileResult[JobFacts]:
         """Open the backend, reconcile until the job has ended, and clean up."""
         clock = create_steady_clock(time.time(), time.monotonic)
-        async with opener(on_line=self._show_line, clock=clock) as session:
+        # What is piped into a file or a program is whole.
+        may_miss_lines = sys.stderr.isatty() or not self.options.shows_logs
+        reader = LineReader(self._show_line, BACKLOG_BYTES if may_miss_lines else None)
+        async with opener(reader=reader, clock=clock) as session:
 
             def stop(request: StopRequest) -> None:
                 self._show_stopping(request)

@@ -6,6 +6,7 @@ from pathlib import Path
 from muster.api.spec.job import Job
 from muster.backends.local.backend import LocalBackend
 from muster.backends.local.layout import RunLayout
+from muster.backends.local.log_tail import LineReader
 from muster.backends.local.processes import AgentProcesses
 from muster.collector.store import RankStore
 from muster.collector.trust.attempt_credentials import SEED_BYTES, derive_credentials
@@ -25,7 +26,7 @@ def backend(job: Job, folder: Path, seed: bytes) -> LocalBackend:
         job=job,
         layout=RunLayout(folder, folder, job.metadata.name),
         environments=[{} for _ in range(job.spec.nodes)],
-        processes=AgentProcesses(lambda: T0, lambda *_: None, lambda: None),
+        processes=AgentProcesses(lambda: T0, LineReader(lambda *_: None), lambda: None),
         store=store,
         write_token=lambda *_: None,
         clock=lambda: T0,
