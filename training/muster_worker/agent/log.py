@@ -9,7 +9,10 @@ from collections import deque
 from typing import Deque
 
 MAX_BUFFERED_BYTES = 32 * 1024 * 1024
-"""Buffer for a slow reader of the agent's output. When it is full, the log drops and counts lines."""
+"""Buffer for a slow reader of the agent's output. When it is full, a write waits, and so do the ranks."""
+
+MAX_WAIT_SECONDS = 0.2
+"""After this time a write drops and counts its lines, because the agent has to continue: 1 MiB/s is fast enough."""
 
 
 class Log:
@@ -21,6 +24,7 @@ class Log:
         self._buffered_bytes = 0
         self._dropped_lines = 0
         self._missing_lines = 0  # lines dropped since the last queued line
+        self._is_stuck = False  # the last write waited in vain
         self._condition = threading.Condition()
         threading.Thread(target=self._run, name="log", daemon=True).start()
 
@@ -34,10 +38,12 @@ class Log:
         if not lines:
             return
         with self._condition:
-            if self._buffered_bytes + len(lines) > MAX_BUFFERED_BYTES:
+            if not self._condition.wait_for(lambda: self._has_space(len(lines)), self._get_wait_seconds()):
                 self._dropped_lines += lines.count(b"\n")
                 self._missing_lines += lines.count(b"\n")
+                self._is_stuck = True
                 return
+            self._is_stuck = False
             self._enqueue(self._describe_missing_lines() + lines)
 
     def print_line(self, text: str) -> None:
@@ -45,13 +51,21 @@ class Log:
         self.write(f"[muster] {text}\n".encode("utf-8", "replace"))
 
     def flush(self, timeout: float) -> None:
-        """Wait until all lines are written, for at most `timeout` seconds."""
-        deadline = time.monotonic() + timeout
+        """Wait until all lines are written. Returns earlier if none is written for `timeout` seconds."""
         with self._condition:
-            self._condition.wait_for(lambda: self._buffered_bytes == 0, max(0.0, deadline - time.monotonic()))
             if self._missing_lines:
                 self._enqueue(self._describe_missing_lines())
-                self._condition.wait_for(lambda: self._buffered_bytes == 0, max(0.0, deadline - time.monotonic()))
+            before = -1
+            while self._buffered_bytes not in (0, before):
+                before = self._buffered_bytes
+                self._condition.wait_for(lambda before=before: self._buffered_bytes < before, timeout)
+
+    def _has_space(self, size: int) -> bool:
+        return self._buffered_bytes + size <= MAX_BUFFERED_BYTES
+
+    def _get_wait_seconds(self) -> float:
+        # A reader that has stopped reading does not delay every write.
+        return 0.0 if self._is_stuck else MAX_WAIT_SECONDS
 
     def _enqueue(self, lines: bytes) -> None:
         self._queue.append(lines)

@@ -5,7 +5,7 @@ from muster.api.spec.job import Job
 from muster.api.status.progress import Progress
 from muster.api.timestamps import format_timestamp
 from muster.api.validation.rules.mpi.rules import is_mpirun
-from muster.core.facts import JobFacts, NodeFacts, ProcessState
+from muster.core.facts import JobFacts
 from muster.core.failure import rank_output
 from muster.core.failure.failure import Failure
 from muster.core.failure.problems import NODE_SILENT, POD_DELETED
@@ -28,13 +28,14 @@ from muster.core.status.failure_sentence import (
 )
 from muster.core.status.hang import describe_hang
 from muster.core.status.network import summarise_check
-from muster.core.status.problems import MAX_NAMES, group_problems
+from muster.core.status.problems import MAX_NAMES
 from muster.core.status.progress import count_steps_behind
 from muster.core.status.rank_ranges import format_ranges
 from muster.core.status.restarts import describe_request
 from muster.core.status.straggler_record import describe_stragglers
 from muster.core.status.truncate import truncate_message
 from muster.core.status.views import NOT_EXITED, PENDING, RUNNING, STARTING, SUCCEEDED, UNKNOWN, RankView, StatusInput
+from muster.core.status.waiting_sentence import append_problems, describe_waiting, join_missing, join_names
 from muster.core.steps.started_ranks import find_started_ranks
 from muster.core.world import is_mpi
 from muster_worker.contract.schema import AgentPhase
@@ -51,7 +52,8 @@ _NO_STEP_TEXTS = {
 
 def describe_status(status_input: StatusInput, progress: Progress | None) -> str:
     """Describe the current state, or how the job ended, in one line of at most `MAX_BYTES`."""
-    return truncate_message(_describe_state(status_input, progress))
+    parts = [_describe_state(status_input, progress), *_describe_dropped_lines(status_input.facts)]
+    return truncate_message("; ".join(parts))
 
 
 def _describe_state(status_input: StatusInput, progress: Progress | None) -> str:
@@ -68,8 +70,8 @@ def _describe_state(status_input: StatusInput, progress: Progress | None) -> str
         start = (
             f"The ranks start: 0 of {len(status_input.views)} run" if len(status_input.views) > 1 else "The rank starts"
         )
-        return _append_problems(start, status_input)
-    waiting = status_input.release_message or _describe_waiting(status_input)
+        return append_problems(start, status_input)
+    waiting = status_input.release_message or describe_waiting(status_input)
     last, attempt = status_input.previous.last_restart, status_input.outcome.attempt
     # After a suspension the last restart is the reason for an earlier attempt.
     return f"{last.message}; attempt {attempt}: {waiting}" if last and last.attempt == attempt - 1 else waiting
@@ -90,7 +92,7 @@ def describe_end(status_input: StatusInput, progress: Progress | None) -> str:
     if outcome.reason == STARTUP_TIMEOUT:
         seconds = status_input.job.spec.startup_timeout_seconds
         subject = "Not all nodes were ready" if status_input.job.spec.nodes > 1 else "The node was not ready"
-        return f"{subject} within startupTimeoutSeconds ({seconds} s){_join_missing(status_input.facts)}"
+        return f"{subject} within startupTimeoutSeconds ({seconds} s){join_missing(status_input.facts)}"
     return f"{_describe_stop(status_input, progress)}; {describe_other_ranks(status_input.views, 'rank')}"
 
 
@@ -191,18 +193,18 @@ def describe_running(status_input: StatusInput, progress: Progress | None) -> st
     return "; ".join(parts)
 
 
-def _append_problems(text: str, status_input: StatusInput) -> str:
-    # A problem of the whole job keeps the ranks from starting although all nodes are ready.
-    if status_input.facts.problem is not None:
-        return status_input.facts.problem.message
-    return "; ".join([text, *(entry.sentence for entry in status_input.shared_problems)])
-
-
 def _describe_uploads(facts: JobFacts) -> list[str]:
     """Describe the nodes that upload results to S3."""
     agents = ((node, node.current_agent) for node in facts.nodes)
     busy = [node for node, agent in agents if agent is not None and agent.report.phase == AgentPhase.UPLOADING]
-    return [f"{_join_names(busy)} {'uploads' if len(busy) == 1 else 'upload'} files to S3"] if busy else []
+    return [f"{join_names(busy)} {'uploads' if len(busy) == 1 else 'upload'} files to S3"] if busy else []
+
+
+def _describe_dropped_lines(facts: JobFacts) -> list[str]:
+    """Describe the nodes whose log has gaps. The log says how many lines each of them has."""
+    agents = ((node, node.current_agent) for node in facts.nodes)
+    nodes = [node for node, agent in agents if agent is not None and agent.report.dropped_lines]
+    return [f"lines are missing in the log of {join_names(nodes)}, because it was read too slowly"] if nodes else []
 
 
 def _describe_missing_step_counts(views: tuple[RankView, ...]) -> list[str]:
@@ -221,74 +223,13 @@ def _describe_silence(status_input: StatusInput) -> str:
     silent = [node for node in status_input.facts.nodes if status_input.facts.is_silent(node, status_input.now)]
     unreported = [node for node in status_input.facts.nodes if node.has_no_report]
     if unreported and not silent:
-        return f"{_join_names(unreported)} {'has' if len(unreported) == 1 else 'have'} not reported yet"
+        return f"{join_names(unreported)} {'has' if len(unreported) == 1 else 'have'} not reported yet"
     if not silent:
         alone = _count_ranks(status_input.views, UNKNOWN) == 1
         return f"{'its node' if alone else 'their nodes'} ended without a report about {'it' if alone else 'them'}"
     last_report_at = min(node.agent.last_report_at for node in silent if node.agent is not None)
     have = "has" if len(silent) == 1 else "have"
-    return f"{_join_names(silent)} {have} not reported since {format_timestamp(last_report_at)}"
-
-
-def _is_silent(node: NodeFacts) -> bool:
-    problem = node.process.problem
-    return problem is not None and problem.reason == NODE_SILENT
-
-
-def _describe_waiting(status_input: StatusInput) -> str:
-    facts, world = status_input.facts, len(status_input.views)
-    ready = sum(node.is_ready and not _is_silent(node) for node in facts.nodes)
-    if ready == len(facts.nodes):
-        subject = f"All {ready} nodes are ready" if ready > 1 else "The node is ready"
-        return _append_problems(
-            f"{subject}; {'the rank is' if world == 1 else 'the ranks are'} about to start", status_input
-        )
-    if len(facts.nodes) == 1:
-        return _describe_missing(facts)
-    return f"{describe_share(ready, len(facts.nodes), 'node', 'is ready', 'are ready')}{_join_missing(facts)}"
-
-
-def _join_missing(facts: JobFacts) -> str:
-    """Append the nodes that are not ready to another sentence: after a semicolon if their text has a colon."""
-    has_problem = any(node.process.problem is not None and not node.is_ready for node in facts.nodes)
-    return f"{'; ' if has_problem else ': '}{_describe_missing(facts)}"
-
-
-def _describe_missing(facts: JobFacts) -> str:
-    """Describe which nodes are not ready, and why."""
-    waiting = [node for node in facts.nodes if not node.is_ready or _is_silent(node)]
-    without_problem = [node for node in waiting if node.process.problem is None]
-    missing = [node for node in without_problem if node.process.state is ProcessState.MISSING]
-    unscheduled = [
-        node for node in without_problem if node.process.state is ProcessState.WAITING and not node.is_scheduled
-    ]
-    starting = [node for node in without_problem if node.process.state is ProcessState.WAITING and node.is_scheduled]
-    running_nodes = [
-        node for node in without_problem if node.process.state in (ProcessState.RUNNING, ProcessState.EXITED)
-    ]
-    unreported = [node for node in running_nodes if node.current_agent is None]
-    busy = [node for node in running_nodes if node.current_agent is not None]
-    parts = [entry.sentence for entry in group_problems(waiting, len(facts.nodes))]
-    parts += [
-        f"{_join_names(nodes)} {one if len(nodes) == 1 else many}"
-        for nodes, one, many in (
-            (missing, "does not exist yet", "do not exist yet"),
-            (unscheduled, "waits to be scheduled", "wait to be scheduled"),
-            (starting, "is starting", "are starting"),
-            (unreported, "has not reported", "have not reported"),
-            (busy, "is not ready", "are not ready"),
-        )
-        if nodes
-    ]
-    return "; ".join(parts) if parts else "the last became ready too late"
-
-
-def _join_names(nodes: list[NodeFacts]) -> str:
-    names = [node.name for node in nodes[:MAX_NAMES]]
-    more = len(nodes) - len(names)
-    if more:
-        return f"{', '.join(names)} and {more} more"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{join_names(silent)} {have} not reported since {format_timestamp(last_report_at)}"
 
 
 def _describe_step(progress: Progress | None) -> str:

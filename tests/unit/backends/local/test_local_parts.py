@@ -10,7 +10,6 @@ from muster.backends.local.devices import find_machine_gpus, resolve_local_procs
 from muster.backends.local.folders import MissingFolder, find_folders, link_channels
 from muster.backends.local.hosts import derive_node_address, render_hosts_file
 from muster.backends.local.layout import RunLayout, make_folders, run_folder
-from muster.backends.local.processes import MAX_LINE_BYTES, AgentLineReader
 from muster.backends.local.scratch import Scratch
 from muster.cli.run.local_job import resolve_job
 from muster.core.world import count_nodes_and_spares
@@ -124,21 +123,6 @@ def test_a_clusters_volume_needs_a_folder_here(tmp_path: pathlib.Path) -> None:
         find_folders(claimed, {}, None)
     assert find_folders(claimed, {"train": tmp_path}, None).checkpoints is None
     assert find_folders(claimed, {"train": tmp_path}, tmp_path).checkpoints == tmp_path
-
-
-@given(st.lists(st.binary(max_size=20)))
-def test_lines_do_not_depend_on_how_the_bytes_came(chunks: list[bytes]) -> None:
-    reader = AgentLineReader()
-    lines = [line for chunk in chunks for line in reader.feed(chunk)] + reader.close()
-    text = b"".join(chunks)
-    expected = text.split(b"\n")
-    assert lines == [line.decode("utf-8", "replace") for line in (expected if expected[-1] else expected[:-1])]
-
-
-def test_an_endless_line_does_not_fill_the_memory() -> None:
-    reader = AgentLineReader()
-    assert [len(line) for line in reader.feed(b"x" * (MAX_LINE_BYTES + 1))] == [MAX_LINE_BYTES + 1]
-    assert reader.close() == []
 
 
 def test_the_private_folder_goes_with_its_run(tmp_path: pathlib.Path) -> None:
