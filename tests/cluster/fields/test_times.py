@@ -22,7 +22,7 @@ def save(*_):
 signal.signal(signal.SIGTERM, save)
 print("trains", flush=True)
 while True:
-    signal.pause()
+    time.sleep(0.05)
 """
 SLOW = template(initContainers=[{**sleeper("slow")}])
 WITH_SIDECAR = template(containers=[sleeper("side")])

@@ -14,7 +14,7 @@ from muster_worker.machine import processes
 from support.agent_world import AgentWorld
 
 HOLD = """
-import fcntl, os, signal, sys
+import fcntl, os, signal, sys, time
 def asked_for(*_):
     print("asked for", flush=True)
 signal.signal(signal.SIGIO, asked_for)
@@ -22,7 +22,7 @@ program = os.open(sys.argv[1], os.O_RDWR)
 fcntl.fcntl(program, fcntl.F_SETLEASE, fcntl.F_WRLCK)
 print("held", flush=True)
 while True:
-    signal.pause()
+    time.sleep(0.05)
 """
 """The kernel blocks opening and executing a file while another process has a lease on it."""
 

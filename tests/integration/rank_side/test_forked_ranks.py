@@ -404,11 +404,11 @@ def test_a_rank_starts_without_the_fork_server_that_has_ended(agent: Agent, fork
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
 def test_signals_reach_a_forked_rank(agent: Agent, fork_server: Callable[..., int], number: signal.Signals) -> None:
     text = f"""
-import signal, sys, torch
+import signal, sys, time, torch
 signal.signal({int(number)}, lambda *_: sys.exit(5))
 print("up", flush=True)
 while True:
-    signal.pause()
+    time.sleep(0.05)  # a signal just before signal.pause() would wait for another one
 """
     fork_server(**_variables(agent))
     wrapper = _start(agent, sys.executable, _script(agent, text))
@@ -423,13 +423,14 @@ def test_a_signal_to_the_group_reaches_all_processes_of_a_forked_rank(
     agent: Agent, fork_server: Callable[..., int]
 ) -> None:
     text = """
-import os, signal, sys, torch
+import os, signal, sys, time, torch
 reader, writer = os.pipe()
 child = os.fork()
 if child == 0:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(6))
     os.write(writer, b"!")
-    signal.pause()
+    while True:
+        time.sleep(0.05)
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 os.read(reader, 1)
 print("up", flush=True)
@@ -564,10 +565,11 @@ def test_steps_and_reports_of_a_forked_rank_are_counted(agent: Agent, fork_serve
 
 def test_a_launcher_that_starts_plainly_gets_signals(agent: Agent) -> None:
     text = """
-import signal, sys
+import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
 print("up", flush=True)
-signal.pause()
+while True:
+    time.sleep(0.05)  # a signal just before signal.pause() would wait for another one
 """
     command = [sys.executable, "-I", "-S", str(agent.archive), "launcher", _socket(agent), "--", sys.executable]
     launcher = agent.spawn([*command, _script(agent, text)], agent.make_environment())

@@ -73,10 +73,11 @@ print(json.dumps({
 """
 
 STOPPABLE = """
-import signal, sys
+import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: (print("stopped"), sys.exit(3)))
 print("ready", flush=True)
-signal.pause()
+while True:
+    time.sleep(0.05)  # a signal just before signal.pause() would wait for another one
 """
 
 

@@ -225,10 +225,10 @@ def test_who_waits_where_is_seen_from_outside(agent: Agent, text: str, expected:
 
 def test_a_program_s_own_handler_keeps_its_signal(agent: Agent) -> None:
     script = """
-import os, signal
+import os, signal, time
 signal.signal(signal.SIGRTMIN + 5, lambda *_: os.write(1, b"mine\\n"))
 print("ready", flush=True)
-while True: signal.pause()
+while True: time.sleep(0.05)
 """
     (agent.folder / "train.py").write_text(script)
     agent.start(sys.executable, "train.py")
