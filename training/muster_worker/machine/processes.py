@@ -178,6 +178,17 @@ def signal_process_group(leader: int, number: int) -> None:
         return
 
 
+def are_in_groups(pids: Sequence[int], leaders: Sequence[int]) -> bool:
+    """Whether one of the processes is in one of these process groups."""
+    for pid in pids if leaders else ():
+        try:
+            if os.getpgid(pid) in leaders:
+                return True
+        except ProcessLookupError:
+            continue
+    return False
+
+
 def read_resident_bytes(pid: int) -> int:
     """Return the resident memory of a process in bytes; 0 after its end."""
     try:

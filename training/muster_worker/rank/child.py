@@ -12,6 +12,8 @@ import os
 import resource
 import time
 
+from muster_worker.rank import progress_file
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, FrozenSet, List, Mapping, NoReturn, Optional, Sequence, Tuple
@@ -69,11 +71,35 @@ def block_signals() -> FrozenSet[int]:
     return frozenset(int(number) for number in previous_mask)
 
 
+def choose_signalled_pids(pid: int, python: Optional[int], number: int) -> Tuple[int, ...]:
+    """Return the processes that get a signal for a command. `python` is the rank's Python, if the command started it.
+
+    A shell that gets SIGTERM ends without passing it on, so the Python that it waits for gets the signal instead. A
+    shell with a trap gets it, too.
+    """
+    if python is None or python == pid:
+        return (pid,)
+    return (python, pid) if handles_signal(pid, number) else (python,)
+
+
+def handles_signal(pid: int, number: int) -> bool:
+    """Whether the process has a handler for the signal."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
+            for line in file:
+                if line.startswith("SigCgt:"):
+                    return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    except OSError:  # the process has ended meanwhile
+        pass
+    return False
+
+
 class Child:
-    """A running command. `start` returns it."""
+    """A running command. `start` returns it. `progress_path` is the rank's progress file, if the command is a rank."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
+        self.progress_path: Optional[str] = None
         self.peak_bytes = 0  # maximum resident memory, after its end
         self.ended_at = 0.0  # monotonic time
 
@@ -90,7 +116,15 @@ class Child:
             signal_info = _signal.sigwaitinfo(FORWARDED_SIGNALS | {_signal.SIGCHLD})
             is_from_kernel = signal_info.si_code > 0  # Ctrl-C in a terminal signals the whole group
             if not is_group_leader and not is_from_kernel:
-                os.kill(self.pid, signal_info.si_signo)
+                self._forward(signal_info.si_signo)
+
+    def _forward(self, number: int) -> None:
+        python = progress_file.find_claimer(self.progress_path) if self.progress_path else None
+        for pid in choose_signalled_pids(self.pid, python, number):
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:  # the Python has ended meanwhile; the command itself is not reaped yet
+                pass
 
 
 def start(

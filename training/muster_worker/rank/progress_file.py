@@ -72,6 +72,19 @@ def start_time(pid: int) -> Optional[int]:
     return None if fields[0] in (b"Z", b"X") else int(fields[19])
 
 
+def find_claimer(path: str) -> Optional[int]:
+    """Return the pid of the running process that has claimed the file; None if there is none, or no file."""
+    try:
+        with open(path, "rb") as file:
+            words = memoryview(file.read((WORD_PID_START + 1) * 8)).cast("Q")
+    except OSError:
+        return None
+    if len(words) <= WORD_PID_START or not words[WORD_PID]:
+        return None
+    pid = words[WORD_PID]
+    return pid if start_time(pid) == words[WORD_PID_START] else None
+
+
 def claim(path: str) -> Optional[Writer]:
     """Claim the file for this process. Returns None if a running process has claimed it. Raises `OSError`.
 

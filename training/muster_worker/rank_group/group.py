@@ -64,6 +64,7 @@ class RankGroup:
         self._exit_statuses = ExitStatuses()
         self._kill_at: Optional[float] = None  # when to send SIGKILL to all processes
         self._are_leftovers_stopped = False
+        self._signalled_groups: Tuple[int, ...] = ()  # process groups that have got SIGTERM
         self._mpi_world = world
         self._base_environment: Mapping[str, str] = {}
         self._start_checks: Optional[StartChecks] = None  # before the start
@@ -165,8 +166,9 @@ class RankGroup:
             self._log.print_line(f"the ranks stop at call {stop_call} of muster_worker.stopping()")
 
     def _send_sigterm(self) -> None:
-        live_pids = [link.pid for link in self._rank_registry.find_live_links().values() if link.pid is not None]
-        launcher_signals.send_sigterm(live_pids, self._children.values(), self._mpi_world)
+        links, descendants = self._rank_registry.find_live_links(), self._list_descendants()
+        live_ranks = {rank: link.build_live_rank(descendants) for rank, link in links.items()}
+        self._signalled_groups = launcher_signals.send_sigterm(live_ranks, self._children.values(), self._mpi_world)
 
     def _continue_stop(self) -> None:
         graceful_stop = self._graceful_stop
@@ -182,7 +184,7 @@ class RankGroup:
         self._cancel_checks()
         events: List[Event] = [StopBegan(time.monotonic())]
         self._kill_at = time.monotonic()
-        processes.signal_processes(processes.list_descendants(self._context.fork_server_pid), signal.SIGKILL)
+        processes.signal_processes(self._list_descendants(), signal.SIGKILL)
         return events
 
     def on_reaped(self, exits: List[processes.ProcessExit]) -> List[Event]:
@@ -220,12 +222,12 @@ class RankGroup:
         if self._have_stopped_ranks_ended:
             launcher_signals.hasten_end(self._children.values(), self._mpi_world)
         if self._is_overdue():
-            remaining_pids = processes.signal_processes(
-                processes.list_descendants(self._context.fork_server_pid), signal.SIGKILL
-            )
+            remaining_pids = processes.signal_processes(self._list_descendants(), signal.SIGKILL)
         elif not self._is_busy:
-            remaining_pids = processes.list_descendants(self._context.fork_server_pid)
-            if remaining_pids and not self._are_leftovers_stopped:
+            remaining_pids = self._list_descendants()
+            # A shell has ended before the program that it ran, which has the rest of the grace period.
+            is_stopping = processes.are_in_groups(remaining_pids, self._signalled_groups)
+            if remaining_pids and not self._are_leftovers_stopped and not is_stopping:
                 processes.signal_processes(remaining_pids, signal.SIGTERM)
                 self._are_leftovers_stopped = True
                 grace_end = now + LEFTOVER_GRACE_SECONDS
@@ -278,6 +280,9 @@ class RankGroup:
             if not stream.is_closed:
                 stream.drain()
         self.launcher_lines = select_error_lines(streams[1].tail.read_lines() or streams[0].tail.read_lines())
+
+    def _list_descendants(self) -> Tuple[int, ...]:
+        return processes.list_descendants(self._context.fork_server_pid)
 
     def _is_overdue(self) -> bool:
         return self._kill_at is not None and time.monotonic() >= self._kill_at

@@ -3,31 +3,56 @@
 from __future__ import annotations
 
 import signal
-from typing import Iterable, Optional, Sequence
+from dataclasses import dataclass
+from typing import Iterable, Mapping, Optional, Tuple
 
 from muster_worker.launchers.launch import StartedProcess
 from muster_worker.machine import processes
+from muster_worker.rank.child import choose_signalled_pids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from muster_worker.mpi.node import MpiWorld  # only the mpi launcher needs it
 
 
-def send_sigterm(live_ranks: Sequence[int], launchers: Iterable[StartedProcess], mpi_world: Optional[MpiWorld]) -> None:
-    """Send SIGTERM to the ranks. `live_ranks` are the pids of ranks that run."""
+@dataclass(frozen=True)
+class LiveRank:
+    """A rank that runs: its wrapper, the command that this has started, and its Python, if that has reported itself."""
+
+    wrapper: int
+    pid: int
+    python: Optional[int] = None
+
+
+def send_sigterm(
+    live_ranks: Mapping[int, LiveRank], launchers: Iterable[StartedProcess], mpi_world: Optional[MpiWorld]
+) -> Tuple[int, ...]:
+    """Send SIGTERM once to each rank. Returns the process groups that get it as a whole."""
     if mpi_world is not None and live_ranks:
         # Signal only the ranks. On SIGTERM mpirun and its daemons would kill the ranks after a second. Without
         # SIGTERM they exit after their ranks.
-        processes.signal_processes(live_ranks, signal.SIGTERM)
-        return
+        _signal_ranks(live_ranks.values())
+        return ()
     if mpi_world is not None:
         mpi_world.terminate()
+    groups = []
     for process in launchers:
-        # torchrun forwards the signal to its ranks. Ranks of other launchers are in the launcher's process group.
-        if process.spec.forwards_signals:
+        ranks = [live for rank, live in live_ranks.items() if process.spec.rank in (None, rank)]
+        if process.spec.forwards_signals:  # torchrun, to its ranks' wrappers or to their process groups
             processes.signal_processes((process.pid,), signal.SIGTERM)
+            groups += [live.wrapper for live in ranks]
+        elif ranks and all(live.python is not None for live in ranks):
+            # A shell, a launcher or the reader of a pipe that gets the signal, too, ends before its rank has stopped.
+            _signal_ranks(ranks)
         else:
             processes.signal_process_group(process.pid, signal.SIGTERM)
+            groups.append(process.pid)
+    return tuple(groups)
+
+
+def _signal_ranks(ranks: Iterable[LiveRank]) -> None:
+    for live in ranks:
+        processes.signal_processes(choose_signalled_pids(live.pid, live.python, signal.SIGTERM), signal.SIGTERM)
 
 
 def hasten_end(launchers: Iterable[StartedProcess], mpi_world: Optional[MpiWorld]) -> None:

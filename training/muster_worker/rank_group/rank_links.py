@@ -7,11 +7,13 @@ import os
 import resource
 import socket
 import time
-from typing import List, Mapping, Optional, Tuple
+from typing import Collection, List, Mapping, Optional, Tuple
 
 from muster_worker.agent.log import Log
 from muster_worker.agent.state import ErrorSeen, Event, MetricRecord, RaisedError
 from muster_worker.contract import wire
+from muster_worker.rank import progress_file
+from muster_worker.rank_group.launcher_signals import LiveRank
 from muster_worker.rank_group.link import EndedMessage, HelloMessage, Message, Receiver, RefusedMessage, StartedMessage
 from muster_worker.rank_group.mean_speed import SpeedSamples
 from muster_worker.rank_group.metrics import MetricReader
@@ -70,6 +72,12 @@ class RankLink:
     def running_pid(self) -> Optional[int]:
         """The rank's pid while it runs; None before its start and after its end."""
         return None if self.is_finished or self.lost_at is not None else self.pid
+
+    def build_live_rank(self, descendants: Collection[int]) -> LiveRank:
+        """Return the processes of the rank, which runs. A user's process could name any pid as its own."""
+        python = None if self.hello is None else progress_file.find_claimer(self.hello.progress)
+        wrapper = 0 if self.hello is None else self.hello.pid
+        return LiveRank(wrapper, self.current_pid, python if python in descendants else None)
 
     @property
     def last_lines(self) -> Tuple[str, ...]:

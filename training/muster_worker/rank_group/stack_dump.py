@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Dict, Mapping, Optional
 
 from muster_worker.rank import stack_signal
+from muster_worker.rank.child import handles_signal
 from muster_worker.rank_group import activity, progress
 from muster_worker.rank_group.rank_links import RankLink
 
@@ -71,21 +72,13 @@ def _request_dump(progress_path: str) -> Optional[_Request]:
         # The signal would kill a process without a handler, and the pid may be wrong, since a user's process writes the
         # progress file. So check that this process has the file for stack dumps open and that it handles the signal.
         target = os.readlink(f"/proc/{state.pid}/fd/{state.stacks_fd}")
-        if target != os.path.realpath(path) or not _handles_signal(state.pid):
+        if target != os.path.realpath(path) or not handles_signal(state.pid, stack_signal.SIGNAL):
             return None
         start_length = os.stat(path).st_size
         os.kill(state.pid, stack_signal.SIGNAL)
     except OSError:  # the process has ended meanwhile
         return None
     return _Request(path, start_length)
-
-
-def _handles_signal(pid: int) -> bool:
-    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
-        for line in file:
-            if line.startswith("SigCgt:"):
-                return bool(int(line.split()[1], 16) >> (stack_signal.SIGNAL - 1) & 1)
-    return False
 
 
 def _is_complete(request: _Request) -> bool:
