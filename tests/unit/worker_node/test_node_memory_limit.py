@@ -88,7 +88,20 @@ def test_a_kill_long_before_explains_nothing() -> None:
     counter.count = 1  # for example a data loader's process
     kills.update(10.0)
 
-    assert kills.add_oom_reasons([killed(2, 12.0)], 12.1, lambda _: 0) == [killed(2, 12.0)]
+    assert kills.add_oom_reasons([killed(2, 15.1)], 15.2, lambda _: 0) == [killed(2, 15.1)]
+
+
+def test_a_killed_process_may_take_seconds_to_end() -> None:
+    """The kernel frees its memory first, which takes longer on a loaded machine."""
+    counter = Counter(0)
+    kills = OomKillDetector(counter, 0.0)
+    counter.count = 1
+    kills.update(10.0)
+
+    (end,) = kills.add_oom_reasons([killed(2, 14.9)], 15.0, lambda _: 0)
+
+    assert isinstance(end, RankEnded)
+    assert end.reason == EndReason.OOM_KILLED
 
 
 def test_without_a_counter_nothing_is_said() -> None:

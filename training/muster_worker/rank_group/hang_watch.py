@@ -61,7 +61,7 @@ class HangDetector:
         return events + (self._capture(new_links) if new_links else [])
 
     def _capture(self, links: Mapping[int, RankLink]) -> List[Event]:
-        dumps = stack_dump.capture_link_dumps(links)
+        dumps = stack_dump.capture_link_dumps(links, stack_dump.HANG_SECONDS)
         collectives = collective_dump.read_collectives(links)
         is_logged = self._captures < MAX_CAPTURES
         self._captures += 1

@@ -15,7 +15,10 @@ from muster_worker.agent.state import Event, RankEnded
 from muster_worker.contract.schema import EndReason
 
 MAX_DELAY_SECONDS = 1.0
-"""Maximum time between the counter's increment and the end of the process, on a loaded machine."""
+"""An end may seem this much earlier than the counter's increment, on a loaded machine."""
+
+MAX_DYING_SECONDS = 5.0
+"""A killed process ends at most this long after the increment: the kernel frees its memory first."""
 
 _COUNTER = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 _ROOT = "/sys/fs/cgroup"
@@ -73,7 +76,7 @@ class OomKillDetector:
 
     def _remove_matching_kill(self, at: float) -> bool:
         for kill in self._kills:
-            if kill[0] - MAX_DELAY_SECONDS <= at <= kill[1] + MAX_DELAY_SECONDS:
+            if kill[0] - MAX_DELAY_SECONDS <= at <= kill[1] + MAX_DYING_SECONDS:
                 self._kills.remove(kill)
                 return True
         return False

@@ -17,6 +17,15 @@ POLL_SECONDS = 0.01
 STOP_SECONDS = 0.3
 """Time limit for all ranks of the node together: a hanging rank must not delay a stop."""
 
+HANG_SECONDS = 2.0
+"""The same for ranks that hang, of which the stacks are all that there is. Other programs may use the processors."""
+
+SETTLE_SECONDS = 0.05
+"""A dump that has not grown for this time is complete. The kernel may suspend the process while it writes."""
+
+_LAST_FRAME = b" in <module>\n"
+"""How a complete dump usually ends: with the outermost frame of the main thread."""
+
 MAX_DUMP_BYTES = 256 * 1024
 """Maximum length of a dump. Read its end, where the main thread is."""
 
@@ -26,22 +35,23 @@ class _Request:
     path: str
     start_length: int  # the file's length at the signal
     length: int = -1  # at the last check
+    grew_at: float = 0.0  # when it was found longer than before, monotonic time
 
 
 def read_activities(live_links: Mapping[int, RankLink]) -> Dict[int, str]:
     """Return the current activity of each rank's main thread, for ranks that answer."""
     result = {}
-    for rank, dump in capture_link_dumps(live_links).items():
+    for rank, dump in capture_link_dumps(live_links, STOP_SECONDS).items():
         current = activity.describe_dump(dump)
         if current is not None:
             result[rank] = current
     return result
 
 
-def capture_link_dumps(live_links: Mapping[int, RankLink]) -> Dict[int, str]:
+def capture_link_dumps(live_links: Mapping[int, RankLink], seconds: float) -> Dict[int, str]:
     """Return the stack dumps of the ranks that answer in time."""
     files = {rank: link.hello.progress for rank, link in live_links.items() if link.hello is not None}
-    return capture_stack_dumps(files, STOP_SECONDS)
+    return capture_stack_dumps(files, seconds)
 
 
 def capture_stack_dumps(progress_files: Mapping[int, str], seconds: float) -> Dict[int, str]:
@@ -82,14 +92,18 @@ def _request_dump(progress_path: str) -> Optional[_Request]:
 
 
 def _is_complete(request: _Request) -> bool:
-    """Whether the dump has begun and hasn't grown since the last check."""
+    """Whether the dump has begun and is whole."""
     try:
-        length = os.stat(request.path).st_size
+        with os.fdopen(progress.open_regular_file(request.path), "rb") as file:
+            length = file.seek(0, os.SEEK_END)
+            file.seek(max(request.start_length, length - len(_LAST_FRAME)))
+            end = file.read(len(_LAST_FRAME))
     except OSError:  # the rank may have deleted it
         return True
-    has_ended = length == request.length and length > request.start_length
-    request.length = length
-    return has_ended
+    if length != request.length:
+        request.length, request.grew_at = length, time.monotonic()
+    has_settled = time.monotonic() >= request.grew_at + SETTLE_SECONDS
+    return length > request.start_length and (end == _LAST_FRAME or has_settled)
 
 
 def _read(request: _Request) -> str:
