@@ -55,10 +55,11 @@ class Log:
         with self._condition:
             if self._missing_lines:
                 self._enqueue(self._describe_missing_lines())
-            before = -1
-            while self._buffered_bytes not in (0, before):
-                before = self._buffered_bytes
-                self._condition.wait_for(lambda before=before: self._buffered_bytes < before, timeout)
+            deadline, remaining = time.monotonic() + timeout, self._buffered_bytes
+            while remaining and time.monotonic() < deadline:
+                self._condition.wait(max(0.0, deadline - time.monotonic()))
+                if self._buffered_bytes != remaining:
+                    deadline, remaining = time.monotonic() + timeout, self._buffered_bytes
 
     def _has_space(self, size: int) -> bool:
         return self._buffered_bytes + size <= MAX_BUFFERED_BYTES

@@ -122,9 +122,9 @@ def _start(
         process, reason = _start_forked(fork_server, command, child_context, signal_mask)
         if process is not None:
             return process, None
-    process = child.start(command, child_context.environment, child_context.streams, signal_mask)
-    process.progress_path = child_context.environment.get(hook_environment.PROGRESS)
-    return process, reason
+    started = child.start(command, child_context.environment, child_context.streams, signal_mask)
+    started.progress_path = child_context.environment.get(hook_environment.PROGRESS)
+    return started, reason
 
 
 def _start_forked(
