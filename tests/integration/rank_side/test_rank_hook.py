@@ -268,6 +268,9 @@ def test_a_rank_imports_only_what_each_rank_needs(agent: Agent) -> None:
     assert heard.text == f"{names}\n"
 
 
+SPAWNED = r"""
+raise OSError('Caught it.\nOriginal Traceback (most recent call last):\n  File "t.py", line 9\nValueError: sample 5')
+"""
 TEARDOWN = """
 import os
 from torch.distributed import distributed_c10d
@@ -290,6 +293,11 @@ finally:
         ),
         ("import sys\nsys.exit('bad')", None),
         ("raise KeyboardInterrupt", None),
+        ("import sys\ntry:\n    1 / 0\nexcept Exception:\n    sys.excepthook(*sys.exc_info())", None),
+        (
+            SPAWNED,
+            RaisedError("ValueError: sample 5", 0.0, is_uncaught=True),
+        ),
         ("import os\nif os.fork() == 0:\n    raise ValueError('of a child')\nos.wait()", None),
         (TEARDOWN.replace("END", "os._exit(3)"), RaisedError("ValueError: bad batch", 0.0)),
         (TEARDOWN.replace("END", "1 / 0"), RaisedError("ValueError: bad batch", 0.0, is_uncaught=True)),

@@ -129,9 +129,9 @@ def stopped_rank(number: int, at: float, activity: str | None = None, step: int 
     return exited_rank(number, at, signal=15, activity=activity, step=step, stopped=True)
 
 
-def with_error(facts: RankFacts, at: float, text: str, *, uncaught: bool = True) -> RankFacts:
+def with_error(facts: RankFacts, at: float, text: str, *, uncaught: bool = True, printed: bool = False) -> RankFacts:
     """Return the rank with an error that it raised `at` seconds after the start."""
-    report = replace(facts.report, error=RankError(text, 0.0, uncaught))
+    report = replace(facts.report, error=RankError(text, 0.0, uncaught and not printed, printed))
     return replace(facts, report=report, error_at=START + at)
 
 

@@ -76,11 +76,12 @@ def test_stopped_is_a_matter_of_time_not_of_news(at: float, *, stopped: bool) ->
         ((RaisedError("E", 90.0, is_uncaught=True),), None, RankError("E", 10.0, uncaught=True)),
         ((RaisedError("E", 90.0),), 89.0, RankError("E", 10.0)),
         ((RaisedError("E", 90.0),), 91.0, None),  # the rank has handled it
-        ((RaisedError("E", 90.0, is_uncaught=True),), 91.0, RankError("E", 10.0, uncaught=True)),
-        ((RaisedError("E", 90.0, is_printed=True),), None, RankError("E", 10.0)),
+        ((RaisedError("E", 90.0, is_uncaught=True),), 91.0, None),  # another thread trains on
+        ((RaisedError("E", 90.0, is_printed=True),), None, RankError("E", 10.0, printed=True)),
         ((RaisedError("E", -21.0, is_printed=True),), None, None),
         ((RaisedError("E", 90.0, is_uncaught=True), RankEnded(2, 95.0, 0)), None, None),
         ((RaisedError("E", 90.0), StopBegan(91.0), RankEnded(2, 92.0, None, 9)), None, RankError("E", 10.0)),
+        ((RaisedError("E", 90.0), StopBegan(91.0), RankEnded(2, 92.0, 0)), None, RankError("E", 10.0)),
         ((StopBegan(89.0), RaisedError("E", 90.0, is_uncaught=True), RankEnded(2, 92.0, 1)), None, None),
         ((RaisedError("E", 90.0), RaisedError("F", 91.0, is_printed=True)), None, RankError("E", 10.0)),
         ((RaisedError("F", 91.0, is_printed=True), RaisedError("E", 90.0)), None, RankError("E", 10.0)),

@@ -73,6 +73,7 @@ socketProgress: Connection closed by remote peer
         ("".join(f"[rank3]: {line}\n" for line in (PYTHON + "KeyError: 1").split("\n")) + "bye\n", "KeyError: 1"),
         ("".join(f"[1,0]<stderr>:{line}\n" for line in (PYTHON + "KeyError: 1").split("\n")), "KeyError: 1"),
         ("ERROR:root:failed\n" + PYTHON + "ValueError: bad\nUploading the logs\nExiting\n", "ValueError: bad"),
+        ("Caught it.\nOriginal " + PYTHON + "ValueError: sample 5\n", "ValueError: sample 5"),
         (GROUP + FAREWELL, "ValueError: bad batch; TypeError: no"),
         (
             ABORT,

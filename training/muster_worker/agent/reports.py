@@ -140,7 +140,7 @@ def _build_rank_report(state: NodeState, record: RankRecord, observation: Observ
 
 
 def _build_error(error: RaisedError, age: float) -> RankError:
-    return RankError(error.text, age, error.is_uncaught)
+    return RankError(error.text, age, error.is_uncaught, error.is_printed)
 
 
 def _find_own_error(
@@ -148,10 +148,9 @@ def _find_own_error(
 ) -> Optional[RaisedError]:
     """Return the error that may have ended the rank; None if the rank has handled it, or if it follows from a stop."""
     error, stopped_at = record.error, state.stop_began_at
-    if error is None or record.exit_code == 0 or (stopped_at is not None and error.at >= stopped_at):
+    has_succeeded = record.exit_code == 0 and not record.stopped
+    if error is None or has_succeeded or (stopped_at is not None and error.at >= stopped_at):
         return None
-    if error.is_uncaught:
-        return error
     if observation.stepped_at is not None and observation.stepped_at > error.at:
         return None
     ended_at = now if record.ended_at is None else record.ended_at

@@ -15,7 +15,7 @@ from muster_worker.contract.schema import MAX_METRICS, AgentPhase, AgentProblem
 class RaisedError:
     """An error of a rank at `at` (monotonic time), and what the rank was doing, if its traceback shows that.
 
-    `is_printed` is set if only the rank's output has it.
+    `is_printed` is set if only the output has it, of a program without the hook or of one that has aborted.
     """
 
     text: str

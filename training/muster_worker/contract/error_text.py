@@ -42,19 +42,24 @@ class RankError:
     """A rank's own error, `age` seconds ago. The first line of `text` is its message.
 
     It is `uncaught` if no code of the rank's main thread has caught it. Otherwise the rank was handling it when it
-    closed its process groups, or printed it, or the rank is no Python program.
+    closed its process groups. It is `printed` if only the output has it: the rank may have handled it.
     """
 
     text: str
     age: float
     uncaught: bool = False
+    printed: bool = False
 
 
 class ErrorReader:
-    """Reads a program's output line by line. `error` is the last error so far; "" without one."""
+    """Reads a program's output line by line. `error` is the last error so far; "" without one.
+
+    `is_abort` is set if it ended the program, because nothing catches an abort.
+    """
 
     def __init__(self) -> None:
         self.error = ""
+        self.is_abort = False
         self._prefix: Optional[str] = None  # of the lines of the current traceback; None outside of one
         self._leaves: Optional[List[str]] = None  # of the current exception group
         self._expects_leaf = False
@@ -89,13 +94,15 @@ class ErrorReader:
             self._prefix = header["prefix"]
 
     def _read_traceback_line(self, line: str, prefix: str) -> bool:
+        if not line.startswith(prefix) and line.lstrip().startswith('File "'):
+            prefix = self._prefix = ""  # of the header alone: "Original Traceback (most recent call last):"
         text = line[len(prefix) :]
         if not line.startswith(prefix) or not text or text[0].isspace():
             return False
         # A line of another process may come between.
         if not _names_exception(text):
             return False
-        self._prefix = None
+        self._prefix, self.is_abort = None, False
         return self._set_error(text)
 
     def _read_group_line(self, line: str) -> bool:
@@ -115,6 +122,7 @@ class ErrorReader:
             self._expects_leaf = False
             if not _GROUP_TITLE.match(text) and _names_exception(text):
                 self._leaves.append(text)
+                self.is_abort = False
                 more = ["…"] if len(self._leaves) > MAX_LEAVES else []
                 self._set_error("; ".join(self._leaves[:MAX_LEAVES] + more))
         return True
@@ -126,11 +134,14 @@ class ErrorReader:
             return self._set_error(f"{name}: {what['text']}")
         abort = _ABORT.match(line)
         if abort is not None:
-            self._set_error(abort["name"])
+            self.is_abort = self._set_error(abort["name"])
             self._abort_name, self._may_continue = abort["name"], False
             return True
         end = _LIBCXX_ABORT.match(line)
-        return end is not None and self._set_error(end["text"])
+        if end is None:
+            return False
+        self.is_abort = self._set_error(end["text"])
+        return True
 
     def _continue_error(self, line: str) -> bool:
         if not self._may_continue or not line or line.startswith(FRAME_MARKS):

@@ -76,13 +76,14 @@ def find_claimer(path: str) -> Optional[int]:
     """Return the pid of the running process that has claimed the file; None if there is none, or no file."""
     try:
         with open(path, "rb") as file:
-            words = memoryview(file.read((WORD_PID_START + 1) * 8)).cast("Q")
+            header = file.read((WORD_PID_START + 1) * 8)
     except OSError:
         return None
-    if len(words) <= WORD_PID_START or not words[WORD_PID]:
+    if len(header) != (WORD_PID_START + 1) * 8:
         return None
+    words = memoryview(header).cast("Q")
     pid = words[WORD_PID]
-    return pid if start_time(pid) == words[WORD_PID_START] else None
+    return pid if pid and start_time(pid) == words[WORD_PID_START] else None
 
 
 def claim(path: str) -> Optional[Writer]:

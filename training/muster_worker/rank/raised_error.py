@@ -6,6 +6,7 @@ with "Connection closed by peer". So the agent needs the error and its time from
 
 from __future__ import annotations
 
+import _thread
 import os
 import sys
 from time import monotonic
@@ -22,15 +23,18 @@ if TYPE_CHECKING:
 MAX_TEXT_CHARS = 1024  # `error_text.MAX_ERROR_CHARS`: importing that module would delay each rank's start
 MAX_LEAVES = 5
 MAX_FRAMES = 8
+_HEADER = "Traceback (most recent call last):"
 _FRAME_MARKS = ("\nException raised from ", "\nframe #")
 
 
 def install(writer: Writer) -> None:
     """Record the uncaught exception of the main thread, before Python prints it and calls the atexit functions."""
-    call_previous, pid = sys.excepthook, os.getpid()
+    call_previous, process = sys.excepthook, (os.getpid(), _thread.get_ident())
 
     def excepthook(kind: Type[BaseException], error: BaseException, traceback: Optional[TracebackType]) -> None:
-        if os.getpid() == pid:
+        # Python sets last_value. Scripts also call the hook themselves, to print an error that they have caught.
+        is_uncaught = getattr(sys, "last_value", None) is error
+        if is_uncaught and (os.getpid(), _thread.get_ident()) == process:
             _record(writer, error, layout.FLAG_UNCAUGHT)
         call_previous(kind, error, traceback)
 
@@ -93,6 +97,12 @@ def _describe_leaf(error: BaseException) -> str:
     kind, name = type(error), type(error).__qualname__
     name = name if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{name}"
     message = str(error)
+    if _HEADER in message:  # the traceback of another process: of a data loader, or of torch.multiprocessing.spawn
+        from muster_worker.contract.error_text import find_error
+
+        cause = find_error(message)
+        if cause:
+            return cause
     for mark in _FRAME_MARKS:  # torch adds its C++ stack
         message = message.partition(mark)[0]
     return f"{name}: {message.rstrip()}" if message else name

@@ -13,6 +13,7 @@ from muster_worker.agent.log import Log
 from muster_worker.agent.state import ErrorSeen, Event, MetricRecord, RaisedError
 from muster_worker.contract import wire
 from muster_worker.rank import progress_file
+from muster_worker.rank_group import progress
 from muster_worker.rank_group.launcher_signals import LiveRank
 from muster_worker.rank_group.link import EndedMessage, HelloMessage, Message, Receiver, RefusedMessage, StartedMessage
 from muster_worker.rank_group.mean_speed import SpeedSamples
@@ -94,12 +95,14 @@ class RankLink:
         """Return the events of metrics that the output had, and of an error that it has had since the last call."""
         rank, now = self.hello.rank if self.hello is not None else -1, time.monotonic()
         events: List[Event] = [MetricRecord(name, value, rank, now) for name, value in values.items()]
-        errors = [stream.error for stream in self.streams if stream.error is not None]
-        last = max(errors, key=lambda error: error.at, default=None)
-        if last is not None and last is not self._printed_error:
-            self._printed_error = last
-            events.append(ErrorSeen(rank, last))
-        return events
+        errors = [(stream.error, stream.has_aborted) for stream in self.streams if stream.error is not None]
+        last, has_aborted = max(errors, key=lambda entry: entry[0].at, default=(None, False))
+        if last is None or last is self._printed_error:
+            return events
+        self._printed_error = last
+        # A Python with the hook would have reported the error if it had not handled it.
+        is_hooked = self.hello is not None and progress.read(self.hello.progress).pid is not None
+        return events if is_hooked and not has_aborted else [*events, ErrorSeen(rank, last)]
 
     @property
     def error_text(self) -> str:

@@ -285,10 +285,10 @@ class RankRegistry:
         return [*events, end]
 
     def _read(self, link: RankLink, stream: Stream) -> List[Event]:
-        events = link.build_output_events(stream.read())
+        metrics = stream.read()
         if stream.is_closed:
             stream.release(self._selector)
-        return events
+        return link.build_output_events(metrics)
 
     def _drop_link(self, link: RankLink) -> None:
         if link.receiver.socket.fileno() != -1:

@@ -39,6 +39,7 @@ class Stream:
         self._splitter = LineSplitter()
         self._error_reader = ErrorReader()
         self.error: Optional[RaisedError] = None  # the last error in the output
+        self.has_aborted = False  # it ended the program
 
     def read(self) -> Dict[str, float]:
         """Read the available data once. Returns the metrics in it."""
@@ -93,6 +94,7 @@ class Stream:
         has_changed = [self._error_reader.feed(line) for line in lines.decode("utf-8").splitlines()]
         if any(has_changed):
             self.error = RaisedError(self._error_reader.error, time.monotonic(), is_printed=True)
+            self.has_aborted = self._error_reader.is_abort
 
 
 def _read_capacity(descriptor: int) -> int:

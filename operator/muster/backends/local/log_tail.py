@@ -4,6 +4,7 @@ The processes write to the file themselves, so that neither the display nor must
 """
 
 import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +65,7 @@ class LogTail:
     def _read_chunk(self) -> bool:
         """Pass on the next lines. Returns False at the end of the file."""
         limit = self._reader.max_backlog_bytes
-        if limit is not None and self._path.stat().st_size - self._file.tell() > limit:
+        if limit is not None and self._get_size() - self._file.tell() > limit:
             self._leave_lines_out()
         data = self._file.read(_CHUNK_BYTES)
         *lines, self._partial_line = (self._partial_line + data).split(b"\n")
@@ -76,12 +77,16 @@ class LogTail:
 
     def _leave_lines_out(self) -> None:
         """Go on near the end of the file, at the start of a line, and say how many lines come before."""
-        count, end = 0, self._path.stat().st_size - _KEPT_BYTES
-        while self._file.tell() < end:
-            count += self._file.read(min(_CHUNK_BYTES, end - self._file.tell())).count(b"\n")
+        count, left = 0, self._get_size() - _KEPT_BYTES - self._file.tell()
+        while left > 0 and (data := self._file.read(min(_CHUNK_BYTES, left))):
+            count, left = count + data.count(b"\n"), left - len(data)
         count += self._file.readline(MAX_LINE_BYTES).count(b"\n")
         self._partial_line = b""
         self._pass_on([f"[muster] {count:,} lines are left out here; {self._path} has all of them".encode()])
+
+    def _get_size(self) -> int:
+        # The path may lead to another file by now, or to none.
+        return os.fstat(self._file.fileno()).st_size
 
     def _pass_on(self, lines: list[bytes]) -> None:
         for line in lines:

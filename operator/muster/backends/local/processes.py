@@ -118,9 +118,11 @@ class AgentProcesses:
     async def _watch(self, running_agent: _RunningAgent, tail: LogTail) -> None:
         has_ended = asyncio.Event()
         reading = asyncio.create_task(tail.follow(has_ended))
-        await running_agent.process.wait()
-        has_ended.set()
-        # Report the end only after the last output, which the status of a training job quotes.
-        await reading
-        running_agent.ended_at = self.clock()
-        self.on_change()
+        try:
+            await running_agent.process.wait()
+            has_ended.set()
+            # Report the end only after the last output, which the status of a training job quotes.
+            await reading
+        finally:
+            running_agent.ended_at = self.clock()
+            self.on_change()

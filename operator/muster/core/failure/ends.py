@@ -28,7 +28,8 @@ class End:
 
     `stopped` is set if muster stopped the process. If muster detected the end late, `since` is the earliest possible
     time of the end. `error` is the rank's own error, which it raised at `error_at`, before muster stopped it; "" if it
-    is unknown. `is_running` is set for a rank that has raised an error that nothing caught, but has not ended.
+    is unknown. `is_printed` is set if only the output has it, so that the rank may have handled it. `is_running` is set
+    for a rank that has raised an error that nothing caught, but has not ended.
     """
 
     kind: EndKind
@@ -49,12 +50,13 @@ class End:
     since: float | None = None
     error: str = ""
     error_at: float | None = None
+    is_printed: bool = False
     is_running: bool = False
 
     @property
     def failed_at(self) -> float:
         """When the rank raised its error, or else the end (Unix seconds). A rank may end long after its error."""
-        return self.at if self.error_at is None else min(self.error_at, self.at)
+        return self.at if self.error_at is None or self.is_printed else min(self.error_at, self.at)
 
     @property
     def earliest(self) -> float:
@@ -80,7 +82,7 @@ class End:
     @property
     def has_own_error(self) -> bool:
         """Whether the rank raised an error of its own, not because it lost a peer."""
-        return bool(self.error) and not self.mentions_lost_peer
+        return bool(self.error) and not self.is_printed and not self.mentions_lost_peer
 
     @property
     def is_success(self) -> bool:
@@ -171,6 +173,7 @@ def _build_rank_end(node: NodeFacts, rank: RankFacts) -> End:
         memory_limit=node.process.memory_limit,
         error="" if report.error is None else report.error.text,
         error_at=rank.error_at,
+        is_printed=report.error is not None and report.error.printed,
         is_running=not rank.has_exited,
     )
 

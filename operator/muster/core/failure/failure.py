@@ -21,8 +21,10 @@ A failing rank closes its connections before it exits, and interpreters, CUDA co
 finish. Clock differences are only milliseconds. The time of an error that the rank itself recorded needs no window.
 """
 
-TEARDOWN_SECONDS = 30.0
-"""A rank that has raised an error and does not exit for this long has failed: a thread keeps it from exiting."""
+TEARDOWN_SECONDS = 60.0
+"""A rank that has raised an error and does not exit for this long has failed: a thread keeps it from exiting. An atexit
+function that uploads files takes seconds.
+"""
 
 CAUSE_SECONDS = 1.0
 """The ranks are not stopped for this long if all failures are lost connections.
@@ -86,7 +88,7 @@ def find_failure(job: Job, facts: JobFacts, *, has_started: bool) -> Failure | N
     ends = causes(job, facts, has_started=has_started)
     if not ends:
         return None
-    root_cause, at = _find_root_cause(ends), ends[0].failed_at
+    root_cause, at = _find_root_cause(facts, ends), ends[0].failed_at
     is_uncertain = is_root_cause_uncertain(job, facts, root_cause)
     same_errors = _find_same_errors(root_cause, ends)
     if not is_secondary(root_cause) and not follows_exit_without_finalize(job, facts, root_cause):
@@ -120,11 +122,16 @@ def find_cause_deadline(job: Job, facts: JobFacts, failure: Failure) -> float | 
     return failure.at + CAUSE_SECONDS if may_exit else None
 
 
-def _find_root_cause(ends: tuple[End, ...]) -> End:
+def _find_root_cause(facts: JobFacts, ends: tuple[End, ...]) -> End:
     first = ends[0]
     # Take the first end that is not secondary, within the window after the first failure.
     for end in ends:
         if not is_secondary(end) and (end.has_own_error or end.earliest <= first.failed_at + WINDOW_SECONDS):
+            return end
+    # All failures are lost connections. Prefer a rank that printed its own error but was stopped before it exited.
+    for end in list_rank_ends(facts):
+        has_printed = end.stopped and end.is_printed and not end.mentions_lost_peer
+        if has_printed and end.exit_code != 0 and end.at <= first.at + WINDOW_SECONDS:
             return end
     # The cause was not observed: its rank exited with code 0, or its node is unreachable. Use the first failure.
     return first

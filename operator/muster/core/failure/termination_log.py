@@ -168,7 +168,7 @@ def _read_first_failure(value: JSON) -> RankReport | None:
 
 
 def _read_error(value: JSON) -> RankError | None:
-    return RankError(value[:MAX_ERROR_CHARS], 0.0) if isinstance(value, str) and value else None
+    return RankError(value[:MAX_ERROR_CHARS], 0.0, printed=True) if isinstance(value, str) and value else None
 
 
 def _read_count(value: Mapping[str, JSON], key: str) -> int | None:

@@ -114,8 +114,13 @@ def _build_report(line: RankLine) -> RankReport:
         total_steps=line.total_steps or None,
         mean_steps_per_second=line.mean_steps_per_second,
         trainer_status=line.trainer_status,
-        error=RankError(line.error[:MAX_ERROR_CHARS], 0.0) if ended and line.error else None,
+        error=_build_error(line) if ended else None,
     )
+
+
+def _build_error(line: RankLine) -> RankError | None:
+    # The time of an error that was only printed is unknown.
+    return RankError(line.error[:MAX_ERROR_CHARS], 0.0, printed=line.error_at is None) if line.error else None
 
 
 def _is_plausible(line: RankLine, world: WorldLimits) -> bool:

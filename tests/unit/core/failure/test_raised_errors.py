@@ -48,6 +48,24 @@ def test_a_rank_that_lost_a_peer_is_not_the_cause_of_a_rank_with_an_own_error(ca
     assert failure.at == START + 9.0
 
 
+def test_a_printed_error_may_have_been_handled() -> None:
+    printed = with_error(exited_rank(0, 13.0, signal=15, stopped=True), 2.0, "KeyError: 'optional'", printed=True)
+    seen = facts(
+        stopped_node(0, printed, stopped_rank(1, 13.0)), stopped_node(1, exited_rank(2, 12.0, signal=9), rank(3))
+    )
+    failure = find_failure(job(), seen, has_started=True)
+    assert failure is not None
+    assert [end.rank for end in failure.root_causes] == [2]
+
+
+def test_a_printed_error_counts_if_the_others_only_lost_a_peer() -> None:
+    printed = with_error(exited_rank(2, 11.0, signal=15, stopped=True), 9.0, OWN, printed=True)
+    seen = facts(stopped_node(0, rank_without_peer(0, 10.0), stopped_rank(1, 11.0)), stopped_node(1, printed, rank(3)))
+    failure = find_failure(job(), seen, has_started=True)
+    assert failure is not None
+    assert (failure.first.rank, failure.first.error_line) == (2, OWN)
+
+
 def test_the_first_of_two_own_errors_is_the_cause_although_its_rank_ends_last() -> None:
     first = with_error(exited_rank(0, 15.0, exit_code=1), 9.0, OWN)
     second = with_error(exited_rank(2, 10.0, exit_code=3), 9.9, "RuntimeError: the loader is closed")

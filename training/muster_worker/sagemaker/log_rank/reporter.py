@@ -136,8 +136,12 @@ class LogReporter:
         )
 
     def _add_error(self, line: RankLine) -> RankLine:
-        recorded = None if self._progress_file is None else progress.read(self._progress_file).error
-        text, at = (self._relay.find_error(), None) if recorded is None else (recorded.text, recorded.at)
+        current = progress.Progress() if self._progress_file is None else progress.read(self._progress_file)
+        text, at = "", None
+        if current.error is not None:
+            text, at = current.error.text, current.error.at
+        elif current.pid is None:  # the hook would have reported an error that ended its Python
+            text = self._relay.find_error()
         (printable,) = output_relay.make_printable([text], log_line.MAX_LINE_CHARS)
         return replace(line, error=printable or None, error_at=_to_wall_time(at, time.time()))
 
