@@ -160,5 +160,6 @@ def _run_module(module: str, arguments: Sequence[str]) -> None:
 def _hide_frames(error: BaseException) -> None:
     """Let Python print the error's traceback now, without muster's frames, and not a second time at exit."""
     traceback = None if error.__traceback__ is None else error.__traceback__.tb_next
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, traceback  # as Python does
     sys.excepthook(type(error), error.with_traceback(traceback), traceback)
     sys.excepthook = lambda *_: None

@@ -55,7 +55,10 @@ def watch_teardown(writer: Writer, module: ModuleType) -> None:
             _record(writer, error, 0)
         return destroy(*args, **kwargs)
 
-    module.__dict__["destroy_process_group"] = destroy_process_group
+    # A fork server has imported torch.distributed, which has copied the function.
+    for namespace in (module, sys.modules.get("torch.distributed", module)):
+        if namespace.__dict__.get("destroy_process_group") is destroy:
+            namespace.__dict__["destroy_process_group"] = destroy_process_group
 
 
 _recorded: Optional[BaseException] = None  # the exception that was being handled in the last teardown

@@ -84,6 +84,22 @@ def test_ranks_with_the_same_error_are_named_together() -> None:
     assert status.message == f"All 4 ranks failed the same way: {OWN}"
 
 
+@pytest.mark.parametrize(
+    "end",
+    [
+        exited_rank(3, 10.5, signal=15),  # by torchrun
+        exited_rank(3, 11.0, exit_code=0, stopped=True),  # by its own handler of SIGTERM
+        exited_rank(3, 11.0, signal=9, stopped=True),
+    ],
+)
+def test_the_message_is_the_error_however_the_rank_ends(end: RankFacts) -> None:
+    seen = facts(
+        stopped_node(0, stopped_rank(0, 11.0), stopped_rank(1, 11.0)), stopped_node(1, with_error(end, 9.0, OWN))
+    )
+    message = compute_status(job(), Status(), seen, START + 20).message
+    assert message.startswith(f"Rank 3 on digits-1 failed: {OWN}"), message
+
+
 def test_mpirun_kills_a_rank_that_has_raised_an_error() -> None:
     cause = with_error(exited_rank(2, 10.1, signal=9), 9.0, OWN)
     ended = facts(
