@@ -26,6 +26,16 @@ while :; do sleep 0.05; done
 """
 
 
+def run_until_stopped(world: AgentWorld, ranks: int) -> str:
+    """Stop the job once its ranks run, and return the log."""
+    world.launch()
+    world.wait_said(0, "on\n", ranks)
+    world.send(CommandKind.STOP, grace=20.0)
+    world.wait_ended()
+    world.leave()
+    return world.log()
+
+
 @pytest.mark.parametrize(
     ("line", "script", "after"),
     [
@@ -46,12 +56,7 @@ def test_a_rank_has_one_signal_and_the_whole_grace_period(
 ) -> None:
     path = world.write_script(script)
     world.make_plan("sh", "-c", line.format(python=sys.executable, script=path))
-    world.launch()
-    world.wait_said(0, "on\n", 1)
-    world.send(CommandKind.STOP, grace=20.0)
-    world.wait_ended()
-    world.leave()
-    log = world.log()
+    log = run_until_stopped(world, ranks=1)
     starts = log.count("] on\n")  # a shell's loop may start another process during the stop
     assert (log.count("got SIGTERM"), log.count("saved"), log.count("after")) == (starts, starts, int(after)), log
 
@@ -65,12 +70,7 @@ def test_ranks_of_a_launcher_under_a_shell(world: AgentWorld, launcher: str) -> 
         starter = world.write_script(STARTER.replace("SCRIPT", repr(path)), "starter.py")
         line = f"{sys.executable} {starter} 2>&1 | cat; echo after"
     world.make_plan("sh", "-c", line, launcher=launcher, procs=2)
-    world.launch()
-    world.wait_said(0, "on\n", 2)
-    world.send(CommandKind.STOP, grace=20.0)
-    world.wait_ended()
-    world.leave()
-    log = world.log()
+    log = run_until_stopped(world, ranks=2)
     assert (log.count("got SIGTERM"), log.count("saved"), log.count("Broken pipe")) == (2, 2, 0), log
     # torchrun signals the whole process group of a rank, so the shells end.
     assert log.count("after") == (0 if launcher == Launcher.TORCHRUN else 1)

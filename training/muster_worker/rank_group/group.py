@@ -64,8 +64,7 @@ class RankGroup:
         self._exit_statuses = ExitStatuses()
         self._kill_at: Optional[float] = None  # when to send SIGKILL to all processes
         self._are_leftovers_stopped = False
-        self._signalled = launcher_signals.Signalled()  # by SIGTERM
-        self._pythons_ended_at: Dict[int, float] = {}  # of the process groups whose ranks have got SIGTERM
+        self._sigterm = launcher_signals.Sigterm()
         self._mpi_world = world
         self._base_environment: Mapping[str, str] = {}
         self._start_checks: Optional[StartChecks] = None  # before the start
@@ -121,8 +120,8 @@ class RankGroup:
         if self._mpi_world is not None and self._have_stopped_ranks_ended:
             return SCAN_SECONDS
         timeouts = [] if self._kill_at is None else [max(SCAN_SECONDS, self._kill_at - time.monotonic())]
-        if self._signalled.pythons:
-            timeouts.append(launcher_signals.COMMAND_POLL_SECONDS)
+        if self._sigterm.next_poll_in is not None:
+            timeouts.append(self._sigterm.next_poll_in)
         if self._mpi_world is not None and self._mpi_world.next_poll_in is not None:
             timeouts.append(self._mpi_world.next_poll_in)
         if self._graceful_stop.next_poll_at is not None:
@@ -171,7 +170,7 @@ class RankGroup:
     def _send_sigterm(self) -> None:
         links, descendants = self._rank_registry.find_live_links(), self._list_descendants()
         live_ranks = {rank: link.build_live_rank(descendants) for rank, link in links.items()}
-        self._signalled = launcher_signals.send_sigterm(live_ranks, self._children.values(), self._mpi_world)
+        self._sigterm.send(live_ranks, self._children.values(), self._mpi_world)
 
     def _continue_stop(self) -> None:
         graceful_stop = self._graceful_stop
@@ -181,8 +180,7 @@ class RankGroup:
         if graceful_stop.is_sigterm_due:
             graceful_stop.sigterm_at = None
             self._send_sigterm()
-        now = time.monotonic()
-        self._signalled = launcher_signals.signal_commands(self._signalled, self._children, now, self._pythons_ended_at)
+        self._sigterm.poll(self._children, time.monotonic())
 
     def kill(self) -> List[Event]:
         """Send SIGKILL to all processes now."""
@@ -231,7 +229,7 @@ class RankGroup:
         elif not self._is_busy:
             remaining_pids = self._list_descendants()
             # A shell has ended before the program that it ran, which has the rest of the grace period.
-            is_stopping = processes.are_in_groups(remaining_pids, self._signalled.groups)
+            is_stopping = processes.are_in_groups(remaining_pids, self._sigterm.groups)
             if remaining_pids and not self._are_leftovers_stopped and not is_stopping:
                 processes.signal_processes(remaining_pids, signal.SIGTERM)
                 self._are_leftovers_stopped = True
