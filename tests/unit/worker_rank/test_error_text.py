@@ -1,4 +1,4 @@
-"""The error in a program's output, whatever follows it."""
+"""Find the error in a program's output, also if other lines follow it."""
 
 import pytest
 

@@ -135,12 +135,14 @@ def _build_rank_report(state: NodeState, record: RankRecord, observation: Observ
         total_steps=observation.total_steps,
         mean_steps_per_second=observation.mean_steps_per_second,
         trainer_status=build_trainer_status(state.trainer, now, max_age) if record.rank == 0 else None,
-        error=None if error is None else _build_error(error, _compute_bounded_age(error.at, now, max_age)),
+        error=None if error is None else _build_error(error, now, max_age),
     )
 
 
-def _build_error(error: RaisedError, age: float) -> RankError:
-    return RankError(error.text, age, error.is_uncaught, error.is_printed)
+def _build_error(error: RaisedError, now: float, max_age: float) -> RankError:
+    return RankError(
+        error.text, _compute_bounded_age(error.at, now, max_age), uncaught=error.is_uncaught, printed=error.is_printed
+    )
 
 
 def _find_own_error(

@@ -151,13 +151,9 @@ def parse(data: bytes) -> Optional[Progress]:
     """Parse a progress file's bytes. Returns None if they were read during a write."""
     if len(data) != layout.SIZE or _read_word(data, layout.WORD_MAGIC) != layout.MAGIC:
         return Progress()
-    length, checksum = layout.split_check_word(_read_word(data, layout.WORD_REPORT_CHECK))
-    report = data[layout.REPORT_START : layout.REPORT_START + length]
-    if len(report) != length or (length and crc32(report) != checksum):
-        return None
-    length, checksum = layout.split_check_word(_read_word(data, layout.WORD_ERROR_CHECK))
-    error = data[layout.ERROR_START : layout.ERROR_START + length]
-    if len(error) != length or (length and crc32(error) != checksum):
+    report = _read_checked(data, layout.WORD_REPORT_CHECK, layout.REPORT_START)
+    error = _read_checked(data, layout.WORD_ERROR_CHECK, layout.ERROR_START)
+    if report is None or error is None:
         return None
     user_report = _parse_report(report) if report else UserReport()
     flags = _read_word(data, layout.WORD_FLAGS)
@@ -274,6 +270,13 @@ def _parse_step(value: object) -> Optional[int]:
 
 def _parse_time(value: object) -> Optional[float]:
     return value if type(value) is float and math.isfinite(value) and value > 0 else None
+
+
+def _read_checked(data: bytes, check_word: int, start: int) -> Optional[bytes]:
+    """Return the bytes of which a word has the length and the checksum; None if they don't match it."""
+    length, checksum = layout.split_check_word(_read_word(data, check_word))
+    content = data[start : start + length]
+    return None if len(content) != length or (length and crc32(content) != checksum) else content
 
 
 def _read_word(data: bytes, word: int) -> int:

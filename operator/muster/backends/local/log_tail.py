@@ -14,7 +14,7 @@ MAX_LINE_BYTES = 64 * 1024
 """Longer lines are split, to limit the memory."""
 
 BACKLOG_BYTES = 1024 * 1024
-"""A terminal that is this far behind leaves lines out: about 10,000 lines, which nobody reads as they pass."""
+"""A terminal that falls this far behind leaves lines out. These are about 10,000 lines, more than a person reads."""
 
 POLL_SECONDS = 0.05
 """The interval between two looks at the file. No event shows that a file has grown."""
@@ -35,7 +35,7 @@ class LineReader:
 
 
 class LogTail:
-    """The lines that are appended to the log of `node` from now on. It owns `file`, which is open for reading."""
+    """The lines that processes append to the log of `node` from now on. `follow` closes the file at its end."""
 
     def __init__(self, node: int, path: Path, reader: LineReader) -> None:
         self._node = node

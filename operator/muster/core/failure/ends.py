@@ -66,8 +66,7 @@ class End:
     @property
     def error_line(self) -> str:
         """The error in one line: the rank's own, or else what its last lines show; "" without lines."""
-        first_line = self.error.partition("\n")[0]
-        return rank_output.sanitize_line(first_line) if first_line else rank_output.find_error_line(self.lines)
+        return rank_output.get_message(self.error) or rank_output.find_error_line(self.lines)
 
     @property
     def error_signature(self) -> str:

@@ -73,6 +73,11 @@ def sanitize_line(text: str, limit: int = MAX_CHARS) -> str:
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
+def get_message(error: str) -> str:
+    """Return the message of a rank's own error: its first line. The others only show whether it lost a peer."""
+    return sanitize_line(error.partition("\n")[0])
+
+
 @lru_cache(_CACHE_SIZE)
 def find_error_line(lines: tuple[str, ...]) -> str:
     """Return the last line that names an exception, or else the last line with a text of its own; "" without lines.

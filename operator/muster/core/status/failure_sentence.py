@@ -184,7 +184,7 @@ def _describe_failed_end(end: End, was: str = "was") -> str:
         return "called MPI_Abort"
     # The rank failed by itself, and a signal ended it during its exit.
     was_stopped = end.stopped or end.signal == signal.SIGTERM
-    if (end.stopped and end.signal is not None) or (end.has_own_error and (was_stopped or end.exit_code == 0)):
+    if (end.stopped and end.signal is not None) or (end.has_own_error and was_stopped):
         return "failed"
     return _describe_exit(end, was)
 

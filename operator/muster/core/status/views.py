@@ -62,7 +62,7 @@ class RankView:
         if self.end is not None:
             return self.end.error_line
         error = None if self.facts is None else self.facts.report.error
-        return "" if error is None else rank_output.sanitize_line(error.text.partition("\n")[0])
+        return "" if error is None else rank_output.get_message(error.text)
 
     @property
     def last_collective(self) -> str | None:
