@@ -30,11 +30,12 @@ print("sum", int(value), "of", dist.get_world_size(), flush=True)
 dist.destroy_process_group()
 """
 TAKEN_OVER = """
-import glob, os, sys, time, muster_worker
+import glob, os, signal, sys, time, muster_worker
+signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun stops the other rank once one has failed
 muster_worker.report(step=1)
 print("I am", os.environ["RANK"], sys.executable, flush=True)
 open("ended-" + os.environ["RANK"], "w").close()
-while len(glob.glob("ended-*")) < 2:  # torchrun stops the other rank once one has failed
+while len(glob.glob("ended-*")) < 2:
     time.sleep(0.01)
 sys.exit(9)
 """
